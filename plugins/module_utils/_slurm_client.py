@@ -1,0 +1,315 @@
+# Copyright: (c) 2026, The dgxc.workloads developers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one class that asks Slurm, and the finding of the environment in which Slurm's commands work.
+
+This file is private to the collection. Commands are run by a function that is handed in, so tests answer in Slurm's
+stead; `run_command` below is the real one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import Callable, Iterable, Mapping, Sequence
+
+from ansible_collections.dgxc.workloads.plugins.module_utils import _slurm_parse as parse
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
+    ANSWERED,
+    DISABLED,
+    NO_ANSWER,
+    query_meaning,
+)
+
+#: sbatch tries again by itself for up to about 120 s (15 tries with growing pauses); it must not be cut before that.
+SUBMIT_TIMEOUT = 200.0
+#: A query that takes longer than this is an outage: squeue gives up after about 20 s by itself.
+QUERY_TIMEOUT = 120.0
+#: Seconds by which the clocks of this host, of slurmctld and of slurmdbd may differ.
+CLOCK_SKEW = 300
+
+#: Variables that would change what the commands do or print (an enclosing job's, or the user's own defaults).
+_FOREIGN_PREFIXES = ("SBATCH_", "SLURM_", "SLURMD_", "SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_", "SRUN_", "SALLOC_")
+_FOREIGN_PREFIXES_MPI = ("PMI_", "PMIX_", "PMI2_")
+_KEPT = frozenset(["SLURM_CONF"])
+
+
+class SlurmNotFound(Exception):
+    """Slurm's commands are not to be found; the message says which setting helps."""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """How one command ended. `return_code` is None when it was stopped at its time limit."""
+
+    return_code: int | None
+    stdout: str
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        """What it said, the error stream first, as one text without surrounding blanks."""
+        return "\n".join(part for part in (self.stderr.strip(), self.stdout.strip()) if part)
+
+
+#: (arguments, environment, time limit in seconds) -> result. Never raises for a failing command.
+RunCommand = Callable[[Sequence[str], Mapping[str, str], float], CommandResult]
+
+
+def run_command(arguments: Sequence[str], environment: Mapping[str, str], timeout: float) -> CommandResult:
+    """Run a command without a shell and without standard input. A command that does not exist ends with code 127."""
+    try:
+        done = subprocess.run(
+            list(arguments),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return CommandResult(None, _decode(error.stdout), _decode(error.stderr))
+    except OSError as error:
+        return CommandResult(127, "", f"{arguments[0]}: command not found ({error.strerror})")
+    return CommandResult(done.returncode, _decode(done.stdout), _decode(done.stderr))
+
+
+def _decode(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "replace")
+
+
+# --- The environment --------------------------------------------------------------------------------------------
+
+_MARK = "dgxc-environment-follows"
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` without the variables of an enclosing job and without defaults for Slurm's commands.
+
+    SBATCH_PARTITION beats a script's own directives, SQUEUE_STATES hides rows, SLURM_CPU_BIND of an enclosing job slows
+    every rank: none may leak in. SLURM_CONF says where Slurm is and stays. Messages come in English, in UTF-8.
+    """
+    prefixes = _FOREIGN_PREFIXES + _FOREIGN_PREFIXES_MPI
+    kept = {name: value for name, value in environment.items() if name in _KEPT or not name.startswith(prefixes)}
+    kept["LC_ALL"] = "C.UTF-8"
+    return kept
+
+
+def find_environment(
+    run: RunCommand,
+    environment: Mapping[str, str],
+    slurm_bin_dir: str | None = None,
+    environment_modules: Sequence[str] = (),
+    exists: Callable[[str], bool] = os.path.exists,
+) -> dict[str, str]:
+    """The cleaned environment in which `sbatch`, `squeue`, `sacct` and `scancel` are found.
+
+    In this order: `slurm_bin_dir` goes first on PATH; else `environment_modules` are loaded in a login shell; else the
+    PATH as it is, if sbatch is there; else a login shell's. Raises SlurmNotFound with a sentence that names the
+    setting to correct. A login shell may print what it likes: only what follows our mark is read.
+    """
+    if slurm_bin_dir:
+        if not exists(os.path.join(slurm_bin_dir, "sbatch")):
+            raise SlurmNotFound(
+                f"slurm_bin_dir is {slurm_bin_dir!r}, but there is no sbatch in it: name the folder that holds "
+                "Slurm's commands on the "
+                "login node."
+            )
+        found = dict(environment)
+        found["PATH"] = slurm_bin_dir + ":" + found.get("PATH", "/usr/bin:/bin")
+        return clean_environment(found)
+    if not environment_modules and _on_path("sbatch", environment, exists):
+        return clean_environment(environment)
+    found = _login_environment(run, environment, environment_modules)
+    if not _on_path("sbatch", found, exists):
+        raise SlurmNotFound(
+            "sbatch was not found {}: set dgxc_environment_modules to the modules that bring Slurm (for instance "
+            "[slurm]), or dgxc_slurm_bin_dir to the folder of its commands.".format(
+                "after loading the environment modules " + ", ".join(environment_modules)
+                if environment_modules
+                else "on PATH, nor by a login shell"
+            )
+        )
+    return clean_environment(found)
+
+
+def _on_path(command: str, environment: Mapping[str, str], exists: Callable[[str], bool]) -> bool:
+    return any(exists(os.path.join(folder, command)) for folder in environment.get("PATH", "").split(":") if folder)
+
+
+def _login_environment(run: RunCommand, environment: Mapping[str, str], modules: Sequence[str]) -> dict[str, str]:
+    for module in modules:
+        if not re.fullmatch(r"[A-Za-z0-9._/+-]+", module):
+            raise SlurmNotFound(f"environment_modules has {module!r}, which is not a module's name.")
+    script = ""
+    if modules:
+        script = (
+            'if ! command -v module >/dev/null 2>&1; then echo "{mark}-no-module"; exit 0; fi; '
+            'module load {names} || {{ echo "{mark}-no-load"; exit 0; }}; '
+        ).format(mark=_MARK, names=" ".join(modules))
+    script += f"printf '%s\\0' {_MARK}; env -0"
+    result = run(["bash", "-lc", script], environment, 60.0)
+    _before, mark, after = result.stdout.rpartition(_MARK + "\0")
+    if not mark:
+        raise SlurmNotFound(_module_failure(result, modules))
+    return dict(item.partition("=")[::2] for item in after.split("\0") if "=" in item)
+
+
+def _module_failure(result: CommandResult, modules: Sequence[str]) -> str:
+    names = ", ".join(modules)
+    last = result.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+    if _MARK + "-no-module" in result.stdout:
+        return (
+            f"dgxc_environment_modules is [{names}], but the login shell knows no `module` command: leave it "
+            "empty and set "
+            "dgxc_slurm_bin_dir instead."
+        )
+    if modules:
+        return f"the environment modules {names} cannot be loaded by a login shell: {last[0]}"
+    return f"the login shell (bash -l) did not give its environment: {last[0]}"
+
+
+def connect(slurm_bin_dir: str | None, environment_modules: Sequence[str], run: RunCommand = run_command) -> Slurm:
+    """Slurm as the user of this process finds it on this host. Raises SlurmNotFound."""
+    environment = find_environment(run, os.environ, slurm_bin_dir, environment_modules)
+    return Slurm(run, environment, os.getuid(), time.monotonic)
+
+
+# --- Asking Slurm -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Look:
+    """What squeue and sacct answered in one look, and whether they answered at all.
+
+    `queue_answer` is ANSWERED or NO_ANSWER; `accounting_answer` is ANSWERED, NO_ANSWER or DISABLED. `errors` holds one
+    line per tool that did not answer. `seconds` is how long the queries took.
+    """
+
+    queue_answer: str = NO_ANSWER
+    accounting_answer: str = NO_ANSWER
+    queue: list[parse.QueueRow] = field(default_factory=list)
+    accounting: list[parse.AccountingRow] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def queue_rows(self, job_id: str) -> list[parse.QueueRow]:
+        """squeue's rows of the job, its array tasks and components."""
+        return [row for row in self.queue if parse.base_job_id(row.job_id) == job_id]
+
+    def accounting_rows(self, job_id: str) -> list[parse.AccountingRow]:
+        """sacct's rows of the job, its array tasks and components."""
+        return [row for row in self.accounting if parse.base_job_id(row.job_id) == job_id]
+
+    def jobs_in(self, work_dir: str) -> list[str]:
+        """The ids of all jobs whose working folder is exactly `work_dir`, the lowest id first."""
+        rows: list[tuple[str, str]] = [(row.job_id, row.work_dir) for row in self.queue]
+        rows += [(row.job_id, row.work_dir) for row in self.accounting]
+        ids = {parse.base_job_id(job_id) for job_id, folder in rows if folder and folder == work_dir}
+        return sorted(ids, key=int)
+
+
+class Slurm:
+    """Slurm on the host where this runs, through its commands, in a given environment."""
+
+    def __init__(
+        self,
+        run: RunCommand,
+        environment: Mapping[str, str],
+        user_id: int,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._run = run
+        self._environment = dict(environment)
+        self._user_id = user_id
+        self._monotonic = monotonic
+        self.queries = 0
+
+    def submit(
+        self,
+        script: str,
+        options: Mapping[str, str],
+        environment: Mapping[str, str],
+        test_only: bool = False,
+    ) -> CommandResult:
+        """Run sbatch. `options` are long options; an empty value is a flag. `environment` is added for the job."""
+        arguments = ["sbatch", "--parsable"]
+        if test_only:
+            arguments.append("--test-only")
+        for name, value in options.items():
+            arguments.append("--" + name + ("=" + value if value != "" else ""))
+        arguments.append(script)
+        return self._run(arguments, dict(self._environment, **environment), SUBMIT_TIMEOUT)
+
+    def cancel(self, job_ids: Iterable[str], cluster: str | None = None) -> CommandResult:
+        """Run scancel. Its return code proves nothing (an unknown id gives 0 too): look afterwards."""
+        return self._run(["scancel", *_cluster(cluster), *list(job_ids)], self._environment, QUERY_TIMEOUT)
+
+    def look(
+        self,
+        job_ids: Sequence[str] = (),
+        since: float | None = None,
+        now: float = 0.0,
+        cluster: str | None = None,
+    ) -> Look:
+        """One squeue and one sacct for all jobs asked about (plus one scontrol where there is no accounting).
+
+        With `since` (seconds since the epoch) all jobs of this user from then on are asked for, in addition to
+        `job_ids`; squeue is asked for all of the user's jobs in that case.
+        """
+        started = self._monotonic()
+        look = Look()
+        ids = sorted(set(job_ids), key=int)
+        queue = ["squeue", "-h", "-a", "-t", "all", "-o", parse.QUEUE_FORMAT, *_cluster(cluster)]
+        queue += ["-u", str(self._user_id)] if since is not None or not ids else ["-j", ",".join(ids)]
+        answer, text = self._query(queue, look)
+        look.queue_answer = NO_ANSWER if answer == DISABLED else answer
+        look.queue = parse.parse_queue(text) if look.queue_answer == ANSWERED else []
+
+        rows: dict[str, parse.AccountingRow] = {}
+        selections: list[list[str]] = []
+        failed = False
+        if since is not None:
+            # An age, not a date: no time zone, and sacct's own default (midnight) never applies.
+            age = max(0, int(now - since)) + CLOCK_SKEW
+            selections.append(["-S", f"now-{age}seconds", "-u", str(self._user_id)])
+        if ids:
+            selections.append(["-j", ",".join(ids)])
+        for selection in selections:
+            accounting = ["sacct", "-P", "-n", "-D", "--delimiter=" + parse.FIELD_SEPARATOR, *_cluster(cluster)]
+            answer, text = self._query([*accounting, "-o", ",".join(parse.ACCOUNTING_FIELDS), *selection], look)
+            if look.accounting_answer in (NO_ANSWER, ANSWERED) and not (failed and answer == ANSWERED):
+                look.accounting_answer = answer
+            failed = failed or answer == NO_ANSWER
+            if answer == ANSWERED:
+                rows.update((row.job_id, row) for row in parse.parse_accounting(text))
+            elif answer == DISABLED:
+                rows.update((row.job_id, row) for row in self._controller_jobs(look, cluster))
+        look.accounting = list(rows.values())
+        look.seconds = self._monotonic() - started
+        return look
+
+    def _controller_jobs(self, look: Look, cluster: str | None) -> list[parse.AccountingRow]:
+        answer, text = self._query(["scontrol", "-o", "show", "job", *_cluster(cluster)], look)
+        return parse.parse_controller_jobs(text) if answer == ANSWERED else []
+
+    def _query(self, arguments: Sequence[str], look: Look) -> tuple[str, str]:
+        environment = dict(self._environment, SLURM_TIME_FORMAT="%s", SLURM_BITSTR_LEN="0")
+        result = self._run(arguments, environment, QUERY_TIMEOUT)
+        self.queries += 1
+        if result.return_code is None:
+            look.errors.append(f"{arguments[0]} did not answer within {QUERY_TIMEOUT:.0f} s")
+            return NO_ANSWER, ""
+        meaning = query_meaning(result.return_code, result.stderr)
+        if meaning == NO_ANSWER:
+            lines = result.text.splitlines() or [f"{arguments[0]} ended with code {result.return_code}"]
+            look.errors.append(lines[-1] if arguments[0] == "sacct" else lines[0])
+        return meaning, result.stdout
+
+
+def _cluster(cluster: str | None) -> list[str]:
+    return ["-M", cluster] if cluster else []
