@@ -29,16 +29,20 @@ def fsync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def write_text(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace the file by `text`: temporary name in the same folder, fsync, rename. The mode holds from birth."""
+def write_text(path: str, text: str, mode: int = 0o644, lasting: bool = True) -> None:
+    """Replace the file by `text`: temporary name in the same folder, fsync, rename. The mode holds from birth.
+
+    Without `lasting` the fsync is left out, for a file that can be derived again from others.
+    """
     folder = os.path.dirname(path)
     descriptor, temporary = tempfile.mkstemp(prefix="." + os.path.basename(path) + ".", dir=folder)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if lasting:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
         if os.path.exists(temporary):

@@ -56,7 +56,7 @@ class Subject:
 
 def subject_of_run(run: record.Run) -> Subject:
     """The newest attempt of a run folder."""
-    spec = run.spec or {}
+    spec = run.spec
     name = str(spec.get("name") or os.path.basename(run.folder))
     return Subject(name, run.folder, run.last, run.last.job_id if run.last is not None else None, spec)
 
@@ -71,7 +71,7 @@ def find_run_folders(root: str) -> list[str]:
     folders: list[str] = []
     for workload in _folders(root):
         for run in _folders(workload):
-            if os.path.exists(os.path.join(run, "spec.json")) or os.path.isdir(os.path.join(run, "attempt-1")):
+            if os.path.isdir(os.path.join(run, "attempt-1")):
                 folders.append(run)
     return folders
 
@@ -166,6 +166,10 @@ def describe(
         log_format = str(subject.spec.get("log_format") or "none")
         if with_progress and verdict.outcome == OUTCOME_ACTIVE and verdict.state != "PENDING":
             info["progress"] = _progress(info["logs"], log_format)
+            steps = (subject.spec.get("expect") or {}).get("steps")
+            if info["progress"] is not None and steps:
+                # A bar may count more than training steps (validation batches); what was asked for is the goal.
+                info["progress"]["total"] = steps
         if verdict.outcome in (OUTCOME_FAILED, OUTCOME_UNKNOWN):
             info["log_tail"] = _tail(info["logs"])
     return info

@@ -7,9 +7,8 @@
 This file is private to the collection. The layout:
 
     <run folder>/record.json          a view of all below, for people and reports; written whenever something changes
-    <run folder>/spec.json            what the run is: key, script, options, expectations
     <run folder>/attempt-N/           one submission: script, configuration, logs, and
-        intent.json                   who is about to submit it, and when; there before sbatch is called
+        intent.json                   what is about to be submitted, by whom, and when; there before sbatch is called
         job.json                      what sbatch answered: the job, or the refusal
         result.json                   the verdict, once it is final
 
@@ -130,11 +129,16 @@ class Attempt:
 
 @dataclass
 class Run:
-    """A run folder as it stands: `spec` is None when there is none or it cannot be read."""
+    """A run folder as it stands."""
 
     folder: str
-    spec: dict[str, Any] | None
     attempts: list[Attempt] = field(default_factory=list)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the newest attempt's intent says that the run is: key, script, options, expectations. Empty if unknown."""
+        value = self.attempts[-1].intent.get("spec") if self.attempts else None
+        return value if isinstance(value, dict) else {}
 
     @property
     def last(self) -> Attempt | None:
@@ -160,13 +164,13 @@ def load_run(folder: str) -> Run:
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
-        return Run(folder, None)
+        return Run(folder)
     except NotADirectoryError:
         raise RecordError(f"{folder} is a file; a run folder was expected. Move it away.") from None
     numbers = sorted(
         int(match.group(1)) for match in (re.fullmatch(r"attempt-([1-9]\d*)", name) for name in names) if match
     )
-    run = Run(folder, read_json_object(os.path.join(folder, "spec.json")))
+    run = Run(folder)
     for number in numbers:
         path = os.path.join(folder, f"attempt-{number}")
         run.attempts.append(
@@ -183,12 +187,11 @@ def load_run(folder: str) -> Run:
 
 def check_spec(run: Run, key: str) -> None:
     """Raise RecordError when the folder holds another run than the one with this key."""
-    found = (run.spec or {}).get("key")
-    if found is not None and key and found != key:
+    found = run.spec.get("key")
+    if found and key and found != key:
         raise RecordError(
-            f"{run.folder} holds a run with key {str(found)[:12]}, not {key[:12]}: it was copied or its "
-            "spec.json was changed. Move the folder "
-            "away."
+            f"{run.folder} holds a run with key {str(found)[:12]}, not {key[:12]}: it was copied or its files were "
+            "changed. Move the folder away."
         )
 
 
@@ -208,22 +211,20 @@ def begin_attempt(
     """
     os.makedirs(run.folder, exist_ok=True)
     target = os.path.join(run.folder, f"attempt-{number}")
-    if run.spec is None:
-        write_text(os.path.join(run.folder, "spec.json"), pretty_json(dict(spec)))
-        run.spec = dict(spec)
     prepared = tempfile.mkdtemp(prefix=f".attempt-{number}.", dir=run.folder)
     try:
         os.chmod(prepared, 0o755)
         write_files(prepared, target, files, directories)
         intent = {"schema": SCHEMA, "number": number, "folder": target, "time": now, "owner": owner.as_json()}
+        intent["spec"] = dict(spec)
         write_text(os.path.join(prepared, "intent.json"), pretty_json(intent))
-        fsync_directory(prepared)
         try:
             os.rename(prepared, target)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 return None
             raise
+        # From here on the intent lasts, whatever happens to the power. The job it is for may now exist.
         fsync_directory(run.folder)
     finally:
         shutil.rmtree(prepared, ignore_errors=True)
@@ -307,5 +308,5 @@ def store_record(run: Run) -> bool:
                 return False
     except (OSError, ValueError):
         pass
-    write_text(path, text)
+    write_text(path, text, lasting=False)
     return True

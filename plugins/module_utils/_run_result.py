@@ -78,20 +78,22 @@ def _result(
         return _row(run, subject, {"verdict": info["verdict"], "message": info["message"], "job": info}), False
     facts = _read_logs(info["logs"], str(subject.spec.get("log_format") or "none"), log_timeout, time.sleep)
     judgement = gates.judge(subject.spec.get("expect") or {}, info, facts)
+    told = judgement.as_dict()
     result = {
         "verdict": _final_verdict(info, judgement),
         "failure_class": info["failure_class"] or _gate_class(judgement),
         "message": _message(info, judgement),
         "state": info["state"],
         "retry_sensible": info["retry_sensible"],
-        "gates": judgement.gates,
-        "metrics": judgement.metrics,
+        "gates": told["gates"],
+        "metrics": told["metrics"],
         "steps_done": facts.last_step if facts is not None else None,
         "job": {key: value for key, value in info.items() if key not in _PASSING},
     }
-    if check_mode:
-        return _row(run, subject, result), True
-    write_text(os.path.join(attempt.folder, "metrics.json"), pretty_json(judgement.metrics))
+    known = {key: value for key, value in (attempt.result or {}).items() if key != "schema"}
+    if known == result or check_mode:
+        return _row(run, subject, result), known != result
+    write_text(os.path.join(attempt.folder, "metrics.json"), pretty_json(told["metrics"]))
     record.store_result(attempt, result)
     record.store_record(run)
     return _row(run, subject, result), True
@@ -103,16 +105,14 @@ def _final_verdict(info: Mapping[str, Any], judgement: gates.Judgement) -> str:
 
 
 def _gate_class(judgement: gates.Judgement) -> str:
-    failed = [gate["name"] for gate in judgement.gates if gate["passed"] is not True]
+    failed = [gate.name for gate in judgement.gates if gate.passed is not True]
     return "" if judgement.verdict == OUTCOME_SUCCEEDED or not failed else f"{failed[0]}_gate"
 
 
 def _message(info: Mapping[str, Any], judgement: gates.Judgement) -> str:
     """Slurm's own sentence first, then what the gates that did not pass say."""
     parts = [info["message"]] if info["message"] else []
-    parts += [
-        gate["message"] for gate in judgement.gates if gate["passed"] is not True and gate["message"] not in parts
-    ]
+    parts += [gate.message for gate in judgement.gates if gate.passed is not True and gate.message not in parts]
     return " ".join(part for part in parts if part)
 
 

@@ -78,7 +78,7 @@ PARALLEL_SUBMISSIONS = 4
 
 @dataclass(frozen=True)
 class Request:
-    """One run to be submitted. `spec` is what spec.json shall say; `options` are long options of sbatch as text."""
+    """One run to be submitted. `spec` is what the record shall say of the run; `options` are long options of sbatch as text."""
 
     name: str
     run_dir: str
@@ -441,6 +441,8 @@ class Submitter:
         options = dict(request.options, chdir=attempt.folder, comment=_comment(request))
         # A requeue must not truncate the log of the run before it; sbatch hands this on to srun.
         options.setdefault("open-mode", "append")
+        if not re.search(r"^#SBATCH\s+(--job-name|-J)", request.files[request.script], re.MULTILINE):
+            options.setdefault("job-name", request.name)
         script = os.path.join(attempt.folder, request.script)
         pause = self._timing.first_pause
         deadline = self._now() + self._timing.transient

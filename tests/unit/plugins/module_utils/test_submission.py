@@ -189,11 +189,11 @@ def test_an_attempt_folder_has_one_maker(folder):
     made = [record.begin_attempt(run, 1, {"key": KEY}, {"job.sh": "#!/bin/sh\n"}, [], owner, 1.0) for run in runs]
     assert made[0] is not None
     assert made[1] is None
-    assert sorted(os.listdir(folder)) == ["attempt-1", "spec.json"]
+    assert os.listdir(folder) == ["attempt-1"]
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema": 1, "job_id": ""}', '{"job_id": 7}', "\x00\x00"])
-@pytest.mark.parametrize("name", ["job.json", "../record.json", "../spec.json", "intent.json"])
+@pytest.mark.parametrize("name", ["job.json", "../record.json", "intent.json"])
 def test_damaged_files_never_lead_to_a_second_job(folder, damage, name):
     world = World()
     submit(world, folder)

@@ -1,0 +1,249 @@
+# Copyright: (c) 2026, The dgxc.workloads developers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is shipped: only what belongs in it, documented as a whole, and enough to work away from the checkout."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COLLECTION = "dgxc.workloads"
+
+# What a collection may have at its top, of the things that this one has. A new name is a decision, not an accident.
+TOP_LEVEL = {
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "FILES.json",
+    "LICENSE",
+    "MANIFEST.json",
+    "README.md",
+    "SECURITY.md",
+    "changelogs",
+    "docs",
+    "meta",
+    "playbooks",
+    "plugins",
+    "requirements.txt",
+    "roles",
+    "tests",
+}
+TESTS = {"config.yml", "sanity", "unit"}
+
+# Folders of plugins/ whose files ansible-doc knows by name.
+PLUGIN_TYPES = {"modules": "module", "filter": "filter", "lookup": "lookup", "callback": "callback"}
+PLUGINS = f"ansible_collections.{COLLECTION}.plugins"
+
+# Prints the names of the filters of a Python module.
+FILTERS = """
+import importlib, json, sys
+print(json.dumps(sorted(importlib.import_module(sys.argv[1]).FilterModule().filters())))
+"""
+
+# Prints the argument specification that a module hands to AnsibleModule, by running the module up to there.
+SPECIFICATION = """
+import json, runpy, sys
+from ansible.module_utils import basic
+
+class Reached(Exception):
+    pass
+
+def stop(self, argument_spec, *positional, **named):
+    raise Reached(json.dumps(argument_spec, default=str))
+
+basic.AnsibleModule.__init__ = stop
+try:
+    runpy.run_module(sys.argv[1], run_name="__main__")
+except Reached as reached:
+    print(reached)
+"""
+
+
+def _plugin_files(folder: str) -> list[Path]:
+    return sorted(path for path in (CHECKOUT / "plugins" / folder).glob("*.py") if not path.name.startswith("_"))
+
+
+def _role_names() -> list[str]:
+    return sorted(path.parent.parent.name for path in (CHECKOUT / "roles").glob("*/tasks/main.yml"))
+
+
+def _playbook_names() -> list[str]:
+    return sorted(path.stem for path in (CHECKOUT / "playbooks").glob("*.yml"))
+
+
+def _members(tarball: Path) -> list[tarfile.TarInfo]:
+    with tarfile.open(tarball) as archive:
+        return archive.getmembers()
+
+
+def _ansible_doc(artifact: ModuleType, installed: Any, *arguments: str) -> dict[str, Any]:
+    done = artifact.run(
+        "ansible-doc", "--json", *arguments, cwd=installed.collections, collections=installed.collections
+    )
+    return json.loads(done.stdout)
+
+
+def test_tarball_has_only_names_that_were_chosen(installed: Any) -> None:
+    names = [member.name for member in _members(installed.tarball)]
+    assert {name.split("/")[0] for name in names} <= TOP_LEVEL
+    assert {name.split("/")[1] for name in names if name.startswith("tests/")} <= TESTS
+
+
+def test_tarball_has_only_files_that_git_knows_or_would_take(installed: Any) -> None:
+    if not (CHECKOUT / ".git").exists():
+        pytest.skip("this is not a Git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=CHECKOUT,
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
+    )
+    known = set(listed.stdout.split("\0")) | {"MANIFEST.json", "FILES.json"}
+    assert {member.name for member in _members(installed.tarball) if not member.isdir()} <= known
+
+
+def test_tarball_has_no_links(installed: Any) -> None:
+    assert [member.name for member in _members(installed.tarball) if member.issym() or member.islnk()] == []
+
+
+def test_every_plugin_role_and_playbook_of_the_checkout_is_in_the_tarball(installed: Any) -> None:
+    shipped = {member.name for member in _members(installed.tarball)}
+    wanted = {
+        str(path.relative_to(CHECKOUT))
+        for folder in ("plugins", "roles", "playbooks", "meta")
+        for path in (CHECKOUT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert wanted <= shipped
+
+
+def test_metadata_names_what_it_carries(installed: Any) -> None:
+    manifest = json.loads((installed.collection / "MANIFEST.json").read_text())["collection_info"]
+    assert f"{manifest['namespace']}.{manifest['name']}" == COLLECTION
+    assert manifest["dependencies"] == {}
+    for name in ("readme", "license_file"):
+        assert (installed.collection / manifest[name]).is_file(), f"{name}: {manifest[name]} is not in the tarball"
+
+
+def test_execution_environment_files_exist(installed: Any) -> None:
+    meta = installed.collection / "meta"
+    definition = yaml.safe_load((meta / "execution-environment.yml").read_text())
+    for name in definition["dependencies"].values():
+        # An execution environment's builder reads them relative to the definition first.
+        assert (meta / name).is_file() or (installed.collection / name).is_file(), name
+    python = (meta / "ee-requirements.txt").read_text()
+    assert "ansible-core" not in [line.split(">")[0] for line in python.splitlines()]
+
+
+def _python(artifact: ModuleType, installed: Any, program: str, *arguments: str) -> Any:
+    """Run a program that imports from the installed collection and return the JSON it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=installed.collections,
+        env={**artifact.environment(), "PYTHONPATH": str(installed.collections)},
+        check=False,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("folder", sorted(folder for folder in PLUGIN_TYPES if _plugin_files(folder)))
+def test_ansible_doc_lists_every_plugin(folder: str, artifact: ModuleType, installed: Any) -> None:
+    names = {path.stem for path in _plugin_files(folder)}
+    if folder == "filter":
+        # One file may hold several.
+        names = set()
+        for path in _plugin_files(folder):
+            names |= set(_python(artifact, installed, FILTERS, f"{PLUGINS}.filter.{path.stem}"))
+    listed = _ansible_doc(artifact, installed, "--list", "--type", PLUGIN_TYPES[folder], COLLECTION)
+    assert {f"{COLLECTION}.{name}" for name in names} == set(listed)
+    assert all(listed.values()), "a plugin has no short description"
+    for name in listed:
+        documentation = _ansible_doc(artifact, installed, "--type", PLUGIN_TYPES[folder], name)[name]
+        assert documentation["examples"], f"{name} has no example"
+        assert documentation["return"], f"{name} does not say what it returns"
+
+
+def _undocumented(specification: dict[str, Any], documented: dict[str, Any], where: str = "") -> list[str]:
+    """Return the options that only one of specification and documentation knows, nested ones with their path."""
+    found = [f"{where}{name}" for name in sorted(set(specification) ^ set(documented))]
+    for name in sorted(set(specification) & set(documented)):
+        nested = specification[name].get("options") or {}
+        found += _undocumented(nested, documented[name].get("suboptions") or {}, f"{where}{name}.")
+        if not documented[name].get("description"):
+            found.append(f"{where}{name}: description")
+    return found
+
+
+@pytest.mark.parametrize("module_file", _plugin_files("modules"), ids=lambda path: path.stem)
+def test_every_option_of_a_module_is_documented(module_file: Path, artifact: ModuleType, installed: Any) -> None:
+    name = f"{COLLECTION}.{module_file.stem}"
+    documentation = _ansible_doc(artifact, installed, name)[name]
+    if (CHECKOUT / "plugins" / "action" / module_file.name).exists() and "AnsibleModule" not in module_file.read_text():
+        pytest.skip("this module is only the documentation of an action plugin")
+    specification = _python(artifact, installed, SPECIFICATION, f"{PLUGINS}.modules.{module_file.stem}")
+    assert _undocumented(specification, documentation["doc"].get("options") or {}) == []
+
+
+@pytest.mark.parametrize("role", _role_names())
+def test_every_role_describes_its_arguments(role: str, artifact: ModuleType, installed: Any) -> None:
+    name = f"{COLLECTION}.{role}"
+    entry_points = _ansible_doc(artifact, installed, "--type", "role", name)[name]["entry_points"]
+    assert entry_points["main"]["short_description"]
+    assert entry_points["main"]["description"]
+    defaults_file = CHECKOUT / "roles" / role / "defaults" / "main.yml"
+    if defaults_file.exists():
+        defaults = set(yaml.safe_load(defaults_file.read_text()) or {})
+        assert sorted(name for name in defaults - set(entry_points["main"]["options"]) if name[0] != "_") == []
+    assert (installed.collection / "roles" / role / "README.md").is_file()
+
+
+@pytest.mark.parametrize("playbook", _playbook_names())
+def test_playbook_is_found_and_read_by_its_full_name(
+    playbook: str, artifact: ModuleType, installed: Any, tmp_path: Path
+) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("---\nall:\n  hosts:\n    login:\n      ansible_connection: local\n")
+    artifact.run(
+        "ansible-playbook",
+        f"{COLLECTION}.{playbook}",
+        "--syntax-check",
+        "--inventory",
+        str(inventory),
+        cwd=tmp_path,
+        collections=installed.collections,
+    )
+
+
+def test_galaxy_importer_takes_the_tarball(artifact: ModuleType, installed: Any, tmp_path: Path) -> None:
+    configuration = tmp_path / "galaxy-importer.cfg"
+    configuration.write_text(
+        "[galaxy-importer]\nCHECK_REQUIRED_TAGS = True\nRUN_ANSIBLE_DOC = True\nRUN_ANSIBLE_LINT = False\n"
+        "OFFLINE_ANSIBLE_LINT = True\nRUN_ANSIBLE_TEST = False\nLOG_LEVEL_MAIN = INFO\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "galaxy_importer.main", str(installed.tarball)],
+        cwd=tmp_path,
+        env={**artifact.environment(), "GALAXY_IMPORTER_CONFIG": str(configuration)},
+        check=False,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout
+    complaints = [line for line in done.stdout.splitlines() if line.startswith(("ERROR", "WARNING"))]
+    assert complaints == [], done.stdout
