@@ -163,6 +163,8 @@ def _step_failed(step: Mapping[str, Any]) -> bool:
 def _judge_log(expect: Mapping[str, Any], job: Mapping[str, Any], facts: LogFacts | None) -> list[_Finding]:
     if facts is None:
         return [(None, "no log file", "The log was not found; check the paths of the log and the shared storage.")]
+    if facts.bytes_read == 0 and facts.log_format == "none" and expect.get("steps") is None:
+        return [(True, "empty log", "The log is empty, and nothing was expected in it.")]
     if facts.bytes_read == 0:
         return [(None, "empty log", "The log is empty; look whether the job step started at all.")]
     findings = [_judge_end(expect, job, facts)]

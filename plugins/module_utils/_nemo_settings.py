@@ -11,6 +11,7 @@ what the launcher made of them and puts the runs together. Both are pure.
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Mapping
 
@@ -650,7 +651,7 @@ def _inline(value: Any) -> str:
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_inline(item) for item in value) + "]"
-    if isinstance(value, float) and value == value and abs(value) != float("inf"):
+    if isinstance(value, float) and math.isfinite(value):
         # JSON's 1e-05 is a text for YAML 1.1, which wants a dot.
         text = repr(float(value))
         return text if "." in text or "e" not in text else text.replace("e", ".0e")

@@ -136,7 +136,7 @@ class Run:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What the newest attempt's intent says that the run is: key, script, options, expectations. Empty if unknown."""
+        """What the newest attempt's intent says of the run: key, script, options, expectations. Empty if unknown."""
         value = self.attempts[-1].intent.get("spec") if self.attempts else None
         return value if isinstance(value, dict) else {}
 

@@ -134,6 +134,7 @@ def _row(run: record.Run, subject: job_info.Subject, result: Mapping[str, Any]) 
     expect = subject.spec.get("expect") or {}
     return {
         "name": subject.name,
+        "key": subject.spec.get("key"),
         "workload": subject.spec.get("workload"),
         "run_dir": run.folder,
         "record": os.path.join(run.folder, "record.json"),
@@ -147,6 +148,7 @@ def _row(run: record.Run, subject: job_info.Subject, result: Mapping[str, Any]) 
         "elapsed": job.get("elapsed"),
         "verdict": result.get("verdict") or OUTCOME_UNKNOWN,
         "failure_class": result.get("failure_class") or "",
+        "retry_sensible": bool(result.get("retry_sensible")),
         "message": result.get("message") or _plain(result.get("verdict")),
         "steps_done": result.get("steps_done"),
         "steps": expect.get("steps"),

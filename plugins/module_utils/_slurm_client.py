@@ -22,6 +22,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables impor
     ANSWERED,
     DISABLED,
     NO_ANSWER,
+    UNUSABLE_NODE_STATES,
     query_meaning,
 )
 
@@ -248,6 +249,17 @@ class Slurm:
     def cancel(self, job_ids: Iterable[str], cluster: str | None = None) -> CommandResult:
         """Run scancel. Its return code proves nothing (an unknown id gives 0 too): look afterwards."""
         return self._run(["scancel", *_cluster(cluster), *list(job_ids)], self._environment, QUERY_TIMEOUT)
+
+    def unusable_nodes(self, nodes: Sequence[str]) -> list[str]:
+        """Those of the nodes that are down, drained or silent now; none when sinfo does not answer."""
+        command = ["sinfo", "-h", "-N", "-o", "%N %t", "-n", ",".join(nodes)]
+        result = self._run(command, self._environment, QUERY_TIMEOUT)
+        states = parse.parse_node_states(result.stdout) if result.return_code == 0 else {}
+        return sorted(
+            node
+            for node, state in states.items()
+            if state.endswith("*") or state.rstrip("*~#!%$@^-+") in UNUSABLE_NODE_STATES
+        )
 
     def look(
         self,

@@ -326,6 +326,12 @@ def parse_controller_jobs(text: str) -> list[AccountingRow]:
     return rows
 
 
+def parse_node_states(text: str) -> dict[str, str]:
+    """The state of each node in the output of `sinfo -h -N -o '%N %t'`, as sinfo's short word with its `*`, if any."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
 def _path(text: str) -> str:
     stripped = text.strip()
     return "" if stripped.lower() in _NOTHING else stripped

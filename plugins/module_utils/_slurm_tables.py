@@ -134,6 +134,12 @@ STATE_CODES: dict[str, str] = {
     "RV": "REVOKED",
 }
 
+#: Failures for which a node is to blame: the next attempt leaves it out.
+BLAMED_ON_A_NODE = frozenset(["node_fail", "boot_fail", "launch_failed"])
+
+#: sinfo's short words (%t) for a node that takes no job now; a `*` behind a word means that it does not respond.
+UNUSABLE_NODE_STATES = frozenset(["down", "drain", "drng", "drained", "fail", "failg", "unk", "boot", "inval"])
+
 #: A word that is not in the table is never success: it is waited on, with a warning, until a limit of the wait.
 UNKNOWN_STATE = StateRule(ACTIVE)
 

@@ -43,6 +43,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_parse import
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
     AMBIGUOUS,
     ANSWERED,
+    BLAMED_ON_A_NODE,
     DISABLED,
     POLICY,
     TRANSIENT,
@@ -78,7 +79,10 @@ PARALLEL_SUBMISSIONS = 4
 
 @dataclass(frozen=True)
 class Request:
-    """One run to be submitted. `spec` is what the record shall say of the run; `options` are long options of sbatch as text."""
+    """One run to be submitted.
+
+    `spec` is what the record shall say of the run; `options` are long options of sbatch as text.
+    """
 
     name: str
     run_dir: str
@@ -238,6 +242,8 @@ class Submitter:
         self._parallel = parallel
         # Attempts whose sbatch has ended in this process without a clear answer: nobody is submitting them any more.
         self._ended_unclear: dict[str, tuple[SubmitRule, str]] = {}
+        # Nodes that the next attempt of a run leaves out, by run folder.
+        self._excluded: dict[str, list[str]] = {}
 
     # --- submitting ---
 
@@ -345,12 +351,26 @@ class Submitter:
         )
         used = sum(1 for attempt in run.attempts if attempt.job_id is not None)
         if again and (used < request.max_attempts or verdict.outcome == OUTCOME_SUCCEEDED):
+            self._excluded[run.folder] = self._nodes_to_leave_out(run, verdict)
             to_submit.append(index)
             return
         report = self._report(request, run.last, "unchanged", verdict)
         if again:
             report.message = f"{report.message} All {used} attempts are used up (max_attempts).".strip()
         reports[index] = report
+
+    def _nodes_to_leave_out(self, run: record.Run, verdict: Verdict) -> list[str]:
+        """The nodes that failed earlier attempts: those left out already, and, after a node failure, the guilty ones.
+
+        Slurm does not record which of several nodes failed; those that are unusable now are taken for it, and the only
+        node of a job on one node in any case. A broken node would otherwise be drawn again, attempt for attempt.
+        """
+        excluded = set(run.spec.get("excluded") or [])
+        if verdict.failure_class in BLAMED_ON_A_NODE:
+            recorded = (run.newest.result or {}).get("job") or {}
+            nodes = list(verdict.row.nodes if verdict.row is not None else recorded.get("nodes") or [])
+            excluded.update(nodes if len(nodes) == 1 else self._slurm.unusable_nodes(nodes) if nodes else [])
+        return sorted(excluded)
 
     def _adopt(
         self,
@@ -414,9 +434,8 @@ class Submitter:
     def _submit_one(self, request: Request, run: record.Run) -> Report | None:
         """Make the next attempt and call sbatch for it. None when the outcome is unclear or another process does it."""
         number = run.last.number + 1 if run.last is not None else 1
-        attempt = record.begin_attempt(
-            run, number, request.spec, request.files, request.directories, self._owner, self._now()
-        )
+        spec = dict(request.spec, excluded=self._excluded.get(run.folder, list(run.spec.get("excluded") or [])))
+        attempt = record.begin_attempt(run, number, spec, request.files, request.directories, self._owner, self._now())
         if attempt is None:
             return None
         record.store_record(run)
@@ -441,6 +460,9 @@ class Submitter:
         options = dict(request.options, chdir=attempt.folder, comment=_comment(request))
         # A requeue must not truncate the log of the run before it; sbatch hands this on to srun.
         options.setdefault("open-mode", "append")
+        excluded = list(attempt.intent["spec"]["excluded"])
+        if excluded:
+            options["exclude"] = ",".join(([options["exclude"]] if options.get("exclude") else []) + excluded)
         if not re.search(r"^#SBATCH\s+(--job-name|-J)", request.files[request.script], re.MULTILINE):
             options.setdefault("job-name", request.name)
         script = os.path.join(attempt.folder, request.script)

@@ -19,8 +19,8 @@ Rules that the numbers follow:
 * A log to which a requeued job was appended holds more than one attempt. Facts are those of the last one. An attempt
   begins when a rank registers again, when NeMo prints its configuration again after progress, when a bar of the same
   epoch starts again at zero, or when its clock runs back by half.
-* Beyond the first ``FULL_SCAN_BYTES`` failures are looked for in lines that say "error", in the blocks of the first
-  such lines, and in the last block. Counts of lines are lower bounds in longer logs.
+* Beyond the first ``FULL_SCAN_BYTES`` failures are looked for in lines that say "error: ", in the blocks of the
+  first such lines, and in the last block. Counts of lines are lower bounds in longer logs.
 * After ``BAR_LIMIT`` bars (more than any training draws) only the last bar of a block is read; ``thinned`` says so.
 """
 
@@ -77,8 +77,11 @@ TROUBLE_LIMIT = 20_000
 MARK_LIMIT = 200_000
 # Bars read before thinning: two drawings of each of 200,000 steps.
 BAR_LIMIT = 400_000
-# Percent signs in ordinary text after which bars are searched by their two first characters instead.
-PLAIN_PERCENT_LIMIT = 100_000
+# Percent signs of a block that begin no bar, after which bars are searched by their two first characters; after as
+# many of those, only the last bar of the block is read.
+PLAIN_PERCENT_LIMIT = 2_000
+# Lines of a fully scanned block compared with the table of failures for one string; the last block has no limit.
+BLOCK_TROUBLE_LIMIT = 1_000
 # Bars looked at from the end of a piece of log to find the last one of the training.
 LAST_BAR_LOOKS = 256
 # Longest evidence line in the facts, in characters.
@@ -293,9 +296,9 @@ class _Attempt:
         self.hosts: set[str] = set()
         self.last_bar: _Bar | None = None
         self.bar_block = b""
-        # A later drawing of the last bar, not read yet, and the step as it is printed.
+        # A later drawing of the last bar, not read yet, and its step and total as they are printed.
         self.redrawn: tuple[Match[bytes], bytes] | None = None
-        self.step_text = b""
+        self.step_text: tuple[bytes, bytes] = (b"", b"")
         self.first_inside: bytes | None = None
         self.second_step: int | None = None
         self.sample_mark = b""
@@ -444,8 +447,8 @@ _FORMATS: dict[str, _Format] = {
     ),
 }
 
-# What lines of errors have in common, in any spelling of "error" but capitals.
-_TROUBLE = b"rror"
+# What lines of errors have in common: "error: " of Slurm, "RuntimeError: " of Python. A longer string is found faster.
+_TROUBLE = b"rror: "
 
 
 def _format(log_format: str) -> _Format:
@@ -561,15 +564,17 @@ class _Reader:
         self._held: bytes | None = None
         self._cut_segments = 0
         self._bars_read = 0
-        self._marks: dict[bytes, int] = {}
+        self._marks_left = dict.fromkeys(self._format.tokens_anywhere, MARK_LIMIT)
+        self._marks_left[_TROUBLE] = TROUBLE_LIMIT
+        self._trouble_seen = False
         self._extra_blocks = FULL_SCAN_EXTRA_BLOCKS
-        self._plain_percents = 0
         self._thinned = False
         self._open_bars = False
         self._iteration_lines = False
         self._last_kind: tuple[bytes, tuple[str | None, int | None]] = (b"", (None, None))
         self._last_training_words = b""
         self._numbers: dict[bytes, Printed | None] = {}
+        self._trouble_tokens = frozenset(all_tokens()) - set(self._format.tokens_anywhere)
         self._full_tokens = sorted(
             set(all_tokens()) | set(self._format.tokens_anywhere) | set(self._format.tokens_scanned)
         )
@@ -599,10 +604,10 @@ class _Reader:
             self._take_block(b"".join(self._pieces))
             self._pieces = []
         if self._held is not None:
-            self._read_block(self._held, full=True)
+            self._read_block(self._held, full=True, final=True)
             self._held = None
         if self._carry:
-            self._read_block(self._carry, full=True)
+            self._read_block(self._carry, full=True, final=True)
             self._carry = b""
         return self._facts()
 
@@ -619,40 +624,66 @@ class _Reader:
             self._offset += len(self._held)
         self._held = data[:cut]
 
-    def _read_block(self, block: bytes, full: bool) -> None:
+    def _read_block(self, block: bytes, full: bool, final: bool = False) -> None:
         block = strip_ansi(block)
-        if not full and self._extra_blocks > 0 and _TROUBLE in block:
-            self._extra_blocks -= 1
-            full = True
-        lines = self._marked_lines(block, full)
+        if full:
+            lines = self._marked_lines(block, self._full_tokens, final)
+        else:
+            lines = self._marks_of_light_scan(block)
+            if self._extra_blocks > 0 and self._trouble_seen:
+                self._extra_blocks -= 1
+                lines = self._marked_lines(block, self._full_tokens, final)
+                full = True
         if self._format.has_bars:
             self._read_bars(block, lines, full)
         for line in lines:
             self._read_line(block, line)
 
-    def _marked_lines(self, block: bytes, full: bool) -> deque[tuple[int, int, int]]:
-        """Return (place of the string, start, end) of every segment that holds an interesting string, in order."""
+    def _marks_of_light_scan(self, block: bytes) -> deque[tuple[int, int, int]]:
+        """Return the marked lines of a block that is searched for a few strings only."""
+        low = 0
+        if b"\n" not in block:
+            # Bars and nothing else: a message would end its line. Only one that is being ended may be here.
+            low = max(0, len(block) - SEGMENT_REACH_BYTES)
+        tokens = [token for token in (_TROUBLE, *self._format.tokens_anywhere) if self._marks_left[token] > 0]
+        self._trouble_seen = False
         found: dict[int, tuple[int, int, int]] = {}
-        size = len(block)
-        for token in self._full_tokens if full else (_TROUBLE, *self._format.tokens_anywhere):
-            left = size if full else self._marks.setdefault(token, TROUBLE_LIMIT if token == _TROUBLE else MARK_LIMIT)
-            at = block.find(token) if left > 0 else -1
-            while at >= 0 and left > 0:
-                left -= 1
-                low = max(0, at - SEGMENT_REACH_BYTES)
-                start = max(block.rfind(b"\n", low, at), block.rfind(b"\r", low, at)) + 1 or low
-                high = min(size, at + SEGMENT_REACH_BYTES)
-                end = block.find(b"\n", at, high)
-                end = high if end < 0 else end
-                carriage = block.find(b"\r", at, end)
-                end = end if carriage < 0 else carriage
-                before = found.get(start)
-                if before is None or at < before[0]:
-                    found[start] = (at, start, end)
-                at = block.find(token, max(end, at + 1))
-            if not full:
-                self._marks[token] = left
+        for token in tokens:
+            limit = self._marks_left[token]
+            count = self._find_marks(block, token, low, limit, found)
+            self._marks_left[token] = limit - count
+            if token == _TROUBLE:
+                self._trouble_seen = count > 0
         return deque(sorted(found.values()))
+
+    def _marked_lines(self, block: bytes, tokens: Sequence[bytes], final: bool) -> deque[tuple[int, int, int]]:
+        """Return (place of the string, start, end) of every segment that holds one of the strings, in order."""
+        found: dict[int, tuple[int, int, int]] = {}
+        for token in tokens:
+            limited = not final and token in self._trouble_tokens
+            self._find_marks(block, token, 0, BLOCK_TROUBLE_LIMIT if limited else len(block), found)
+        return deque(sorted(found.values()))
+
+    @staticmethod
+    def _find_marks(block: bytes, token: bytes, low: int, limit: int, found: dict[int, tuple[int, int, int]]) -> int:
+        """Add the segments that hold a string, by their start, at most ``limit``; return how many were seen."""
+        size = len(block)
+        count = 0
+        at = block.find(token, low)
+        while at >= 0 and count < limit:
+            count += 1
+            reach = max(0, at - SEGMENT_REACH_BYTES)
+            start = max(block.rfind(b"\n", reach, at), block.rfind(b"\r", reach, at)) + 1 or reach
+            high = min(size, at + SEGMENT_REACH_BYTES)
+            end = block.find(b"\n", at, high)
+            end = high if end < 0 else end
+            carriage = block.find(b"\r", at, end)
+            end = end if carriage < 0 else carriage
+            before = found.get(start)
+            if before is None or at < before[0]:
+                found[start] = (at, start, end)
+            at = block.find(token, max(end, at + 1))
+        return count
 
     # Lines.
 
@@ -807,14 +838,22 @@ class _Reader:
                 self._thinned = True
                 self._read_rare_bars(block, lines, [last])
             return
-        sign = b"%|" if self._plain_percents >= PLAIN_PERCENT_LIMIT else b"%"
+        sign, plain = b"%", 0
         find, match_bar = block.find, BAR.match
         bars_read = 0
         at = find(sign)
         while at >= 0:
             match = match_bar(block, at)
             if match is None:
-                self._plain_percents += 1
+                plain += 1
+                if plain == PLAIN_PERCENT_LIMIT:
+                    sign = b"%|"
+                elif plain == 2 * PLAIN_PERCENT_LIMIT:
+                    self._thinned = True
+                    last = _last_training_bar(block, self._format, None)
+                    if last is not None and last.start > at:
+                        self._read_rare_bars(block, lines, [last])
+                    break
                 at = find(sign, at + 1)
                 continue
             while lines and lines[0][0] < at:
@@ -823,7 +862,7 @@ class _Reader:
             attempt = self._attempt
             words = self._last_training_words
             if (
-                match.group(1) == attempt.step_text
+                match.group(1, 2) == attempt.step_text
                 and words
                 and block[at - len(words):at] == words
             ):
@@ -873,9 +912,9 @@ class _Reader:
             return
         attempt = self._attempt
         last = attempt.newest_bar()
+        if self._format.name == "huggingface" and not self._is_training_total(bar):
+            return
         if last is None or bar.step != last.step:
-            if self._format.name == "huggingface" and not self._is_training_total(bar):
-                return
             if last is not None:
                 if bar.step < last.step:
                     if not self._starts_again(bar, epoch):
@@ -894,7 +933,7 @@ class _Reader:
                 facts.last_step = bar.step
         attempt.last_bar = bar
         attempt.bar_block = block
-        attempt.step_text = b"%d" % bar.step
+        attempt.step_text = (b"%d" % bar.step, b"?" if bar.total is None else b"%d" % bar.total)
         attempt.last_epoch = epoch
 
     def _is_training_total(self, bar: _Bar) -> bool:

@@ -147,17 +147,20 @@ class VirtualEnvironments:
         """
         wanted = self._wanted(wish, check_mode)
         found = self._found(wish.path)
-        if found == wanted and self._works(wish.path):
+        # The version is not asked for but found; a range that has been narrowed since may exclude it.
+        version = str(found.pop("python_version", ""))
+        fits = bool(_VERSION.match(version)) and version_problem(version, wish, ()) is None
+        if found == wanted and fits and self._works(wish.path):
             return Outcome("unchanged", found, found)
         if os.path.lexists(wish.path) and not os.path.islink(wish.path):
             raise EnvironmentFailure(
                 "{0} is not a virtual environment that this collection made: move it away or"
                 " choose another path.".format(wish.path)
             )
-        python = self._python(wish)
+        python, version = self._python(wish)
         action = "replaced" if os.path.lexists(wish.path) else "created"
         if not check_mode:
-            self._build(wish, wanted, python)
+            self._build(wish, {**wanted, "python_version": version}, python)
         return Outcome(action, found, wanted)
 
     def _wanted(self, wish: Wish, check_mode: bool) -> dict[str, Any]:
@@ -210,8 +213,8 @@ class VirtualEnvironments:
         version, _blank, executable = rest.partition(" ")
         return version, executable
 
-    def _python(self, wish: Wish) -> str:
-        """Return the path of the Python asked for, once it is known to be of a version that will do."""
+    def _python(self, wish: Wish) -> tuple[str, str]:
+        """Return path and version of the Python asked for, once it is known to be of a version that will do."""
         path = self._environment().get("PATH", os.defpath)
         command = shutil.which(wish.python, path=path)
         answer = self._ask(command) if command else None
@@ -230,7 +233,7 @@ class VirtualEnvironments:
         version, executable = answer
         if version_problem(version, wish, ()):
             raise EnvironmentFailure(version_problem(version, wish, self._others(wish)) or "")
-        return executable
+        return executable, version
 
     def _others(self, wish: Wish) -> list[str]:
         """Return other Pythons on the PATH that would do, the newest first."""
@@ -246,7 +249,7 @@ class VirtualEnvironments:
         parent, name = os.path.split(wish.path)
         os.makedirs(parent, exist_ok=True)
         self._sweep(parent, name)
-        old = os.path.realpath(wish.path) if os.path.islink(wish.path) else None
+        seen = self._target(wish.path)
         folder = tempfile.mkdtemp(prefix=_build_prefix(name), dir=parent)
         try:
             self._install(wish, python, folder)
@@ -255,6 +258,11 @@ class VirtualEnvironments:
                 json.dump(wanted, stream, indent=2, sort_keys=True)
                 stream.flush()
                 os.fsync(stream.fileno())
+            now = self._target(wish.path)
+            if now != seen and self._found(wish.path) == wanted:
+                # Somebody else made the same meanwhile and may be using it already.
+                shutil.rmtree(folder, ignore_errors=True)
+                return
             link = folder + ".link"
             # Relative, so that the link holds where the same storage is mounted under another name.
             os.symlink(os.path.basename(folder), link)
@@ -262,13 +270,17 @@ class VirtualEnvironments:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        if (
-            old
-            and os.path.dirname(old) == os.path.realpath(parent)
-            and os.path.basename(old).startswith(_build_prefix(name))
-        ):
-            # A process that started from the old one keeps what it has loaded; a run in progress is not on this host.
-            shutil.rmtree(old, ignore_errors=True)
+        if now and os.path.basename(now) == now and now.startswith(_build_prefix(name)):
+            # What the link pointed to was ours, and nothing finds it any more.
+            shutil.rmtree(os.path.join(parent, now), ignore_errors=True)
+
+    @staticmethod
+    def _target(path: str) -> str | None:
+        """Return what a link says, or None if there is none."""
+        try:
+            return os.readlink(path)
+        except OSError:
+            return None
 
     def _install(self, wish: Wish, python: str, folder: str) -> None:
         environment = self._environment()

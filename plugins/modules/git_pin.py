@@ -53,7 +53,7 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Looks and decides as in a real run, and changes nothing. Does not try whether the commit can be fetched.
+    description: Looks and decides as in a real run and changes nothing. Whether a commit can be fetched is not tried.
   diff_mode:
     support: full
     description: Shows path, commit and address of each repository before and after.

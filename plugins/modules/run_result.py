@@ -71,6 +71,9 @@ runs:
     name:
       description: Name of the run.
       type: str
+    key:
+      description: Fingerprint of the run.
+      type: str
     workload:
       description: What it trains.
       type: str
@@ -114,6 +117,9 @@ runs:
     message:
       description: What is wrong and what to do about it.
       type: str
+    retry_sensible:
+      description: Whether the same run has a fair chance when submitted again, as after the failure of a node.
+      type: bool
     steps_done:
       description: The last training step that the log shows.
       type: int

@@ -11,9 +11,8 @@ were installed; then they are only unpacked. No script of a package runs, which 
 results of such scripts that a container needs are made here. The base is kept, so that a change of the files on top
 costs only the packing.
 
-The specification is JSON: packages, content (a folder), work (a folder of ours), target, owner, and program (a digest of
-this file). Prints what it did, or
-nothing if the image beside its label is what would come out.
+The specification is JSON: packages, content (a folder), work (a folder of ours), target, owner, and program (a digest
+of this file). Prints what it did, or nothing if the image beside its label is what would come out.
 """
 
 from __future__ import annotations
@@ -88,8 +87,9 @@ def download(packages: list[str], folder: Path) -> list[Path]:
 def unpack(archive: Path, root: Path) -> None:
     """Unpack one package; folders that are links in a merged file system stay links."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=subprocess.PIPE) as source:
-        run("tar", "-x", "-C", str(root), "--keep-directory-symlink", "--no-same-owner", "-p",
-            *(f"--exclude={pattern}" for pattern in EXCLUDED), "-f", f"/proc/{os.getpid()}/fd/{source.stdout.fileno()}")  # fmt: skip
+        exclude = [f"--exclude={pattern}" for pattern in EXCLUDED]
+        where = f"/proc/{os.getpid()}/fd/{source.stdout.fileno()}"
+        run("tar", "-x", "-p", "-C", str(root), "--keep-directory-symlink", "--no-same-owner", *exclude, "-f", where)
     if source.returncode != 0:
         raise SystemExit(f"{archive.name} cannot be unpacked.")
 
@@ -152,7 +152,15 @@ def commit(folder: Path) -> None:
     }  # fmt: skip
     run("git", "init", "--quiet", "--initial-branch=main", cwd=folder, env=environment)
     run("git", "add", "--all", "--force", cwd=folder, env=environment)
-    run("git", "commit", "--quiet", "--allow-empty", "--message=Source of the sandbox image", cwd=folder, env=environment)
+    run(
+        "git",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message=Source of the sandbox image",
+        cwd=folder,
+        env=environment,
+    )
 
 
 def pack(base: Path, content: Path, target: Path, owner: str) -> None:

@@ -15,6 +15,7 @@ sandbox's own configuration file), never from a pid file: those outlive their pr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -200,15 +201,13 @@ class Daemon:
         """End processes for certain."""
         for number in pids:
             for name in (signal.SIGKILL, signal.SIGCONT):
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(number, name)
-                except ProcessLookupError:
-                    pass
         if not wait_for(lambda: not set(pids) & set(self.pids()), ANSWER_SECONDS):
             raise SystemExit(f"{self.name}: the processes {pids} do not end after SIGKILL.")
 
     def ensure(self, plan: bool) -> None:
-        """Make it run, answer, and have been started with today's configuration."""
+        """Make it run, answer, and have been started with today's configuration. A plan asks only once."""
         pids = self.pids()
         if "before" in self.spec:
             helper(self.spec["before"], plan)
@@ -226,7 +225,8 @@ class Daemon:
             for pid in frozen:
                 os.kill(pid, signal.SIGCONT)
         stale = not self.stamp.exists() or self.stamp.read_text() != self.fingerprint()
-        if not stale and (answers(self.spec) or wait_for(lambda: answers(self.spec), ANSWER_SECONDS)):
+        patience = 0 if plan else ANSWER_SECONDS
+        if not stale and wait_for(lambda: answers(self.spec), patience):
             return
         why = "its configuration changed" if stale else "it did not answer"
         print(f"{self.name}: {'would be ' if plan else ''}replaced, {why}")
@@ -271,10 +271,8 @@ def stop(sandbox: dict, plan: bool) -> None:
         left = belonging(sandbox)
         for pid in left:
             ended.add(pid)
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         return not left
 
     if not wait_for(gone, 20):

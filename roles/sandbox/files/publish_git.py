@@ -39,11 +39,10 @@ def make_repository(source: Path, repository: Path) -> str:
             raise SystemExit(f"git {' '.join(words)} in {source} answered {done.returncode}: {done.stderr}")
         return done.stdout.strip()
 
-    subprocess.run(
-        ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)],
-        env={name: value for name, value in environment.items() if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")},
-        check=True,
-    )
+    # A bare repository refuses a work tree while it is made.
+    alone = {name: environment[name] for name in ("PATH", "HOME", "GIT_CONFIG_NOSYSTEM", "LC_ALL")}
+    init = ["git", "init", "--quiet", "--bare", "--initial-branch=main", str(repository)]
+    subprocess.run(init, env=alone, check=True)
     git("-c", "core.bare=false", "add", "--all", "--force", "--", ".", ":(exclude,glob)**/__pycache__/**")
     tree = git("-c", "core.bare=false", "write-tree")
     commit = git("commit-tree", "-m", f"Source of {source.name}", tree)
@@ -61,7 +60,7 @@ def main() -> None:
         if not path.is_dir():
             raise SystemExit(f"sandbox_git_sources names {path} for {source['name']}, and there is no such folder.")
         repository, note = target / f"{source['name']}.git", target / f"{source['name']}.commit"
-        with tempfile.TemporaryDirectory(dir=target if target.is_dir() and os.access(target, os.W_OK) else None) as name:
+        with tempfile.TemporaryDirectory(dir=target) as name:
             new = Path(name) / "repository"
             commit = make_repository(path, new)
             if repository.is_dir() and note.exists() and note.read_text().strip() == commit:

@@ -74,7 +74,7 @@ srun --output {folder}/log-nemo-megatron-gpt_7b_improved_%j.out --error {folder}
   CUDA_DEVICE_MAX_CONNECTIONS=1 CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 python3 -u /opt/NeMo/examples/nlp/language_modeling/megatron_gpt_pretraining.py  \
   --config-path={folder} \
   --config-name=gpt_7b_improved_hydra.yaml "
-"""  # noqa: E501
+"""
 
 Launch = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -100,8 +100,10 @@ def main() -> None:
     if "h" in options:
         usage(command, 0)
     count = len(words)
-    if (command in ("create", "import") and count != 1) or (command == "remove" and not count) or (
-        command in ("list", "version") and count
+    if (
+        (command in ("create", "import") and count != 1)
+        or (command == "remove" and not count)
+        or (command in ("list", "version") and count)
     ):
         usage(command, 1)
     force = "f" in options or os.environ.get("ENROOT_FORCE_OVERRIDE", "no").lower() in ("y", "yes", "t", "true")

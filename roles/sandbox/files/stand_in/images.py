@@ -24,9 +24,7 @@ from typing import NamedTuple
 
 DOCKER_HUB = "registry-1.docker.io"
 REGISTRY_SECONDS = 10
-MANIFEST_LISTS = (
-    "application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.index.v1+json"
-)
+MANIFEST_LISTS = "application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.index.v1+json"
 MANIFESTS = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json"
 STATUS = {401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 429: "Too Many Requests",
           500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable"}  # fmt: skip
@@ -235,11 +233,11 @@ def import_image(uri: str, target: str, sandbox: dict, say: Say) -> str:
         reference = parse_reference(uri, sandbox["enroot_version"])
         name = reference.image
         if reference.registry == DOCKER_HUB and name.startswith("library/"):
-            name = name[len("library/"):]
+            name = name[len("library/") :]
         target = os.path.realpath(target or f"{name.replace('/', '+')}+{reference.tag}.sqsh")
     elif uri.startswith("dockerd://"):
         need("docker", "mksquashfs")
-        image = uri[len("dockerd://"):]
+        image = uri[len("dockerd://") :]
         if not re.fullmatch(r"[A-Za-z0-9/._:-]+", image):
             raise EnrootError(f"Invalid image reference: {uri}")
         target = os.path.realpath(target or f"{re.sub('[:/]', '+', image)}.sqsh")
@@ -326,7 +324,7 @@ def unpack(image: str, root: Path) -> None:
 
 
 def cached_root(image: str, cache: Path, say: Say) -> Path:
-    """Return an unpacked copy of an image that nobody may change, unpacking it if its file is new. Raises EnrootError."""
+    """Return an unpacked copy of an image that nobody may change; unpack it if its file is new. Raises EnrootError."""
     path = check_squashfs(image)
     status = os.stat(path)
     place = hashlib.sha256(path.encode()).hexdigest()[:16]

@@ -19,12 +19,13 @@ REAL_SRUN = "/usr/bin/srun"
 HERE = Path(__file__).resolve().parent
 
 # Options of srun that stand alone; all other long ones take a value, after "=" or as the next word.
-ALONE = set(
-    """allocate-only contiguous disable-status exact exclusive external-launcher hold immediate interactive-step
-    kill-on-bad-exit kill-on-invalid-dep label mpi-combine nice no-allocate no-kill no-shell oversubscribe overcommit
-    overlap preserve-env propagate pty quiet quit-on-interrupt reboot requeue send-libs spread-job test-only
-    unbuffered use-min-nodes verbose wait-all-nodes whole x11 spread stepmgr get-user-env""".split()
-)
+ALONE = {
+    "allocate-only", "contiguous", "disable-status", "exact", "exclusive", "external-launcher", "get-user-env",
+    "hold", "immediate", "interactive-step", "kill-on-bad-exit", "kill-on-invalid-dep", "label", "mpi-combine",
+    "nice", "no-allocate", "no-kill", "no-shell", "overcommit", "overlap", "oversubscribe", "preserve-env",
+    "propagate", "pty", "quiet", "quit-on-interrupt", "reboot", "requeue", "send-libs", "spread", "spread-job",
+    "stepmgr", "test-only", "unbuffered", "use-min-nodes", "verbose", "wait-all-nodes", "whole", "x11",
+}  # fmt: skip
 SHORT_WITH_VALUE = set("AabBcCdDeFgGiJLmMnNopqrStTwWx")
 
 WITH_VALUE = ("image", "mounts", "workdir", "name", "save", "env", "unshare")
@@ -142,8 +143,11 @@ def set_value(settings: dict, option: str, value: str) -> None:
     elif option == "unshare":
         for part in value.split(","):
             if part not in ("net", "ipc", "uts"):
-                raise Refused(f"--container-unshare: unknown namespace '{part}'" if part else
-                              "--container-unshare: empty namespace argument")
+                raise Refused(
+                    f"--container-unshare: unknown namespace '{part}'"
+                    if part
+                    else "--container-unshare: empty namespace argument"
+                )
     if option in settings and option not in ("mounts", "env", "unshare") and settings[option] != parsed:
         raise Refused(f"--container-{option} specified multiple times")
     settings[option] = parsed
@@ -161,9 +165,9 @@ def container_option(word: str) -> str | None:
     """Return an option's name without `container-`, if it is one of the plug-in's."""
     name = word[2:].partition("=")[0]
     if name.startswith("container-"):
-        name = name[len("container-"):]
+        name = name[len("container-") :]
     elif name.startswith("no-container-"):
-        name = "no-" + name[len("no-container-"):]
+        name = "no-" + name[len("no-container-") :]
     else:
         return None
     return name if name in WITH_VALUE or name in SWITCHES else None
@@ -190,7 +194,7 @@ def split(words: list[str], settings: dict) -> tuple[list[str], list[str]]:
             if not has_value:
                 if place == len(words):
                     print(f"srun: option '--container-{option}' requires an argument", file=sys.stderr)
-                    print("Try \"srun --help\" for more information", file=sys.stderr)
+                    print('Try "srun --help" for more information', file=sys.stderr)
                     raise SystemExit(1)
                 value = words[place]
                 place += 1
@@ -201,7 +205,8 @@ def split(words: list[str], settings: dict) -> tuple[list[str], list[str]]:
             continue
         options.append(word)
         if word.startswith("--"):
-            takes_next = "=" not in word and word[2:] not in ALONE and not word[2:].startswith(("help", "usage", "vers"))
+            name = word[2:]
+            takes_next = "=" not in name and name not in ALONE and not name.startswith(("help", "usage", "vers"))
         else:
             takes_next = False
             for index, letter in enumerate(word[1:], 1):
@@ -220,7 +225,8 @@ def from_environment(settings: dict) -> None:
         value = os.environ.get(f"PYXIS_CONTAINER_{option.upper()}")
         if value is not None and option not in settings:
             set_value(settings, option, value)
-    truth = {**dict.fromkeys(("1", "yes", "y", "true", "t"), True), **dict.fromkeys(("0", "no", "n", "false", "f"), False)}
+    truth = {"1": True, "yes": True, "y": True, "true": True, "t": True,
+             "0": False, "no": False, "n": False, "false": False, "f": False}  # fmt: skip
     for setting in ("mount_home", "remap_root", "entrypoint", "entrypoint_log", "writable"):
         value = truth.get(os.environ.get(f"PYXIS_CONTAINER_{setting.upper()}", "").lower())
         if value is not None:
@@ -259,7 +265,7 @@ def main() -> None:
     if not settings.keys() & {"image", "name"} or not command:
         warn_of_ignored(settings)
         os.execv(REAL_SRUN, ["srun", *options, *(["--", *command] if command else [])])
-    if not any(word.startswith("--job-name") or (word.startswith("-J")) for word in options):
+    if not any(word.startswith(("--job-name", "-J")) for word in options):
         options.append(f"--job-name={os.path.basename(command[0])}")
     os.execv(REAL_SRUN, ["srun", *options, "--", str(HERE / "container_task.py"), json.dumps(settings), *command])
 

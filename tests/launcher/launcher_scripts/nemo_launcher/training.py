@@ -43,7 +43,7 @@ class TrainingStage:
         Folders and configuration are there even if the machine turns out to have no Slurm, as with the real launcher.
         """
         self.files.results.mkdir(parents=True, exist_ok=True)
-        mounts = self.mounts()
+        OmegaConf.to_container(self.training, resolve=True)  # raises where an interpolation leads to an unset value
         OmegaConf.resolve(self.training)
         OmegaConf.save(self.training, self.files.config)
         require_srun()
@@ -53,7 +53,7 @@ class TrainingStage:
             {name: value for name, value in self.cfg.env_vars.items() if value is not None},
             self.commands(),
             self.cfg.container,
-            mounts,
+            self.mounts(),
             self.srun_args(),
         )
         self.files.script.write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import tracemalloc
@@ -12,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ansible_collections.dgxc.workloads.plugins.module_utils import _training_log as reader
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from ansible_collections.dgxc.workloads.plugins.module_utils import _training_log as reader
 
 DOCUMENT_LINE = (
     "Epoch 0: :   2%|▏         | 180/10050 [40:46<37:16:04, v_num=m9yd, reduced_train_loss=5.640, "
@@ -60,12 +62,12 @@ def bar(
     )
 
 
-def training(steps: int, total: int = 2000, first: int = 1, **options: float) -> str:
+def training(steps: int, total: int = 2000, first: int = 1) -> str:
     """Return what Lightning draws for these steps: each one twice, first with the values of the one before."""
     parts = [bar(0, total)]
     for step in range(first, steps + 1):
         parts.append(bar(step, total, shown=step - 1 if step > first else 0, elapsed=(step - first + 1) * 13))
-        parts.append(bar(step, total, elapsed=(step - first + 1) * 13, timing=13.0 + step % 7 / 10, **options))
+        parts.append(bar(step, total, elapsed=(step - first + 1) * 13, timing=13.0 + step % 7 / 10))
     return "\r".join(parts)
 
 
@@ -581,7 +583,7 @@ def test_the_series_is_bounded_and_even() -> None:
     facts = read("\r".join(bar(step, 5000) for step in range(1, 2001)))
     assert 200 <= len(facts.series) <= reader.SERIES_POINTS
     steps = [point[0] for point in facts.series]
-    assert len({second - first for first, second in zip(steps, steps[1:], strict=False) if first and second}) == 1
+    assert len({second - first for first, second in itertools.pairwise(steps) if first and second}) == 1
 
 
 # Files and tails.

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.dgxc.workloads.plugins.module_utils._training_log_failures import (
     FAILURE_RULES,
     classify_line,

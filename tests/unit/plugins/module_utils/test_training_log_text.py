@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.dgxc.workloads.plugins.module_utils import _training_log_text as text
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ansible_collections.dgxc.workloads.plugins.module_utils import _training_log_text as text
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,13 @@ def test_an_environment_is_made_once(host: Host, tmp_path: Path) -> None:
     assert (again.action, host.calls) == ("unchanged", ["try"])
 
 
+def test_a_narrower_range_is_seen_by_an_environment_that_is_there(host: Host, tmp_path: Path) -> None:
+    host.environments().ensure(wish(tmp_path))
+    assert host.environments().ensure(wish(tmp_path, minimum="3.9", below="3.10")).action == "unchanged"
+    with pytest.raises(EnvironmentFailure, match=r"is Python 3\.9\.18"):
+        host.environments().ensure(wish(tmp_path, minimum="3.10"))
+
+
 def test_other_requirements_turn_the_link_to_a_new_build(host: Host, tmp_path: Path) -> None:
     host.environments().ensure(wish(tmp_path))
     first = os.readlink(tmp_path / "venvs" / "x")
@@ -130,6 +137,24 @@ def test_a_build_cut_off_is_never_used(host: Host, tmp_path: Path) -> None:
     (tmp_path / "venvs" / ".x.build-dead").mkdir()
     host.pip = Finished(0, "", "")
     assert host.environments().ensure(wish(tmp_path)).action == "created"
+
+
+def test_of_two_builds_at_once_the_first_to_finish_stays(host: Host, tmp_path: Path) -> None:
+    inner = host.environments()
+    plain = host.__call__
+    faster: list[str] = []
+
+    def racing(command: Sequence[str], environment: Mapping[str, str], folder: str | None, limit: float) -> Finished:
+        if "pip" in command and not faster:
+            faster.append("begun")
+            faster.append(inner.ensure(wish(tmp_path)).action)
+        return plain(command, environment, folder, limit)
+
+    outer = VirtualEnvironments(racing, {"PATH": str(host.bin)})
+    assert outer.ensure(wish(tmp_path)).action == "created"
+    assert faster == ["begun", "created"]
+    # One build and the link to it, nothing left over.
+    assert len(list((tmp_path / "venvs").iterdir())) == 2
 
 
 def test_a_broken_environment_is_made_again(host: Host, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ Ints = NDArray[np.int64]
 
 VOCABULARY = 128
 WIDTH = 16
-# A sample of the real training has 2048 tokens. Two are enough to learn from, since a batch has hundreds of samples, and
-# a step of all ranks then costs a few milliseconds on two cores.
+# A sample of the real training has 2048 tokens. Two are enough to learn from, since a batch has hundreds of samples,
+# and a step of all ranks then costs a few milliseconds on two cores.
 TOKENS_PER_SAMPLE = 2
 # One token in so many does not follow the rule below.
 NOISE = 0.1
