@@ -25,6 +25,8 @@ TESTED := PATH="$(CURDIR)/$(TEST_VENV)/bin:$$PATH"
 
 SCENARIOS := $(or $(wildcard tests/sandbox tests/scenarios),tests/scenarios)
 FAULTS := $(wildcard tests/fault)
+# Percent of the lines and branches of plugins/ that the unit tests have to reach.
+COVERAGE := 80
 STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault)
 BENCHES = $(sort $(wildcard tests/bench/*.py))
 SHELL_SCRIPTS = .ci/run $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash')
@@ -92,7 +94,7 @@ lint-docs: venv-test
 
 .PHONY: test-unit
 test-unit: venv-test ## Unit tests, with the coverage of plugins/
-	$(TESTED) pytest tests/unit --cov --cov-report=term-missing:skip-covered $(PYTEST_ARGS)
+	$(TESTED) pytest tests/unit --cov --cov-report=term-missing:skip-covered $(or $(PYTEST_ARGS),--cov-fail-under=$(COVERAGE))
 
 .PHONY: test-artifact
 test-artifact: venv-test ## Build, install and use the collection's tarball

@@ -67,16 +67,16 @@ BLOCK_BYTES = 1 << 20
 SEGMENT_LIMIT_BYTES = 1 << 20
 # How far from a found string its segment may reach.
 SEGMENT_REACH_BYTES = 8192
-# All failures start early or end the log; 16 MiB hold the start of any job, and scanning them fully costs a second.
-FULL_SCAN_BYTES = 16 << 20
+# Failures start early or end the log; 8 MiB hold the start of any job, and scanning them fully costs half a second.
+FULL_SCAN_BYTES = 8 << 20
 # Later blocks that hold "error" and are scanned in full, for the lines around an error that do not say "error".
 FULL_SCAN_EXTRA_BLOCKS = 24
 # Beyond the full scan: lines that say "error" and are compared with the table; a log with more of them repeats itself.
 TROUBLE_LIMIT = 20_000
 # The same for each string that marks progress, a stop or a rank.
 MARK_LIMIT = 200_000
-# Bars read before thinning: two drawings of each of 200,000 steps.
-BAR_LIMIT = 400_000
+# Bars read before thinning: two drawings of each of 100,000 steps, which is a fortnight at 13 seconds a step.
+BAR_LIMIT = 200_000
 # Percent signs of a block that begin no bar, after which bars are searched by their two first characters; after as
 # many of those, only the last bar of the block is read.
 PLAIN_PERCENT_LIMIT = 2_000

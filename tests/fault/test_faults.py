@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from .conftest import CONF, PREFIX, USER, Sandbox, wait_until
+from tests.harness.sandbox import CONF, PREFIX, USER, Sandbox, wait_until
 
 
 def processes(pattern: str) -> list[int]:

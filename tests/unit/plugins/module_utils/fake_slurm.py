@@ -39,6 +39,9 @@ class World:
     sbatch_faults: list[str] = field(default_factory=list)
     look_faults: list[str] = field(default_factory=list)
     delay: float = 0.0
+    nodes: list[str] = field(default_factory=lambda: ["n1"])
+    unusable: list[str] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
     calls: int = 0
     queries: int = 0
 
@@ -65,6 +68,7 @@ class World:
         if test_only:
             return CommandResult(0, "", "sbatch: Job 1 to start at ...")
         self.calls += 1
+        self.options = dict(options)
         fault = self.sbatch_faults.pop(0) if self.sbatch_faults else "ok"
         folder = options["chdir"]
         if fault == "killed before":
@@ -108,10 +112,13 @@ class World:
                 end = None if job.ended is None else int(job.ended)
                 look.accounting.append(
                     AccountingRow(
-                        job.job_id, job.state, None, 0, 0, 0, 0, submit, submit, end, 5, ["n1"], job.folder, "n"
+                        job.job_id, job.state, None, 0, 0, 0, 0, submit, submit, end, 5, self.nodes, job.folder, "n"
                     )
                 )  # fmt: skip
         return look
+
+    def unusable_nodes(self, nodes):
+        return [node for node in nodes if node in self.unusable]
 
     def cancel(self, job_ids, cluster=None):
         for job in self.jobs:

@@ -183,6 +183,45 @@ def test_a_living_submitter_is_waited_for(folder):
     assert (report.action, report.job_id, world.calls) == ("adopted", "1", 1)
 
 
+def test_a_submitter_on_another_login_node_is_waited_for_by_its_age(folder):
+    """Its process cannot be asked about; after the time that a submission may take, it counts as gone."""
+    world = World(sbatch_faults=["killed before"])
+    with pytest.raises(Killed):
+        submit(world, folder)
+    report = submitter(world, lives=None, submitter=400.0).submit([request_for(folder)])[0]
+    assert (report.action, report.attempt) == ("submitted", 2)
+    assert world.now >= 10_000 + 400 + 60
+
+
+def test_a_submitter_is_known_by_more_than_its_number():
+    owner = record.this_process().as_json()
+    assert record.owner_lives(owner) is True
+    assert record.owner_lives({**owner, "started": "1"}) is False
+    assert record.owner_lives({**owner, "boot_id": "another"}) is False
+    assert record.owner_lives({**owner, "host": "another"}) is None
+    assert record.owner_lives({**owner, "pid": 2**22 + 1}) is False
+
+
+@pytest.mark.parametrize(
+    ("nodes", "unusable", "left_out"),
+    [(["n1"], [], ["n1"]), (["n1", "n2"], ["n2"], ["n2"]), (["n1", "n2"], [], [])],
+)
+def test_a_node_that_failed_is_left_out_of_the_next_attempts(folder, nodes, unusable, left_out):
+    world = World(unusable=unusable, nodes=nodes)
+    submit(world, folder)
+    world.finish("NODE_FAIL")
+    world.now += 200
+    report = submit(world, folder, resubmit="on_failure", options={"exclude": "n9"})
+    assert report.action == "submitted"
+    assert world.options["exclude"] == ",".join(["n9", *left_out])
+    assert record.load_run(str(folder)).spec["excluded"] == left_out
+    world.nodes = ["n7"]
+    world.finish("NODE_FAIL")
+    world.now += 200
+    submit(world, folder, resubmit="on_failure")
+    assert world.options["exclude"] == ",".join(sorted([*left_out, "n7"]))
+
+
 def test_an_attempt_folder_has_one_maker(folder):
     owner = record.this_process()
     runs = [record.load_run(str(folder)), record.load_run(str(folder))]
