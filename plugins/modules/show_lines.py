@@ -13,8 +13,8 @@ version_added: 0.1.0
 author:
   - The dgxc.workloads developers (@dgxc)
 description:
-  - Prints lines on the controller without the quotes, folds and escapes that the output of M(ansible.builtin.debug) has, so
-    that a table stays a table whatever callback is in use.
+  - Prints lines on the controller without the quotes, folds and escapes that the output of M(ansible.builtin.debug)
+    has, so that a table stays a table whatever callback is in use.
 options:
   lines:
     description: The lines.

@@ -42,7 +42,9 @@ PLAY = """
       register: waited
     - name: Tell
       ansible.builtin.debug:
-        msg: "LOOKS {{ waited.looks }} QUERIES {{ submitted.queries }} GOOD {{ waited.jobs | selectattr('verdict', 'equalto', 'succeeded') | length }}"
+        msg: "LOOKS {{ waited.looks }} GOOD {{ good | length }}"
+      vars:
+        good: "{{ waited.jobs | selectattr('verdict', 'equalto', 'succeeded') }}"
 """
 
 LOOP = r"""
@@ -99,9 +101,7 @@ def playbook(count: int, base: Path, work: Path) -> tuple[float, int]:
     variables.write_text(json.dumps({"jobs": jobs, "count": count, "base": str(base)}))
     command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventories/sandbox", str(play)]
     started = time.monotonic()
-    done = subprocess.run(
-        [*command, "-e", f"@{variables}"], cwd=CHECKOUT, text=True, capture_output=True, check=False
-    )
+    done = subprocess.run([*command, "-e", f"@{variables}"], cwd=CHECKOUT, text=True, capture_output=True, check=False)
     seconds = time.monotonic() - started
     told = [line for line in done.stdout.splitlines() if "LOOKS" in line]
     if done.returncode or not told or f"GOOD {count}" not in told[0]:
@@ -137,7 +137,16 @@ def queries_per_look(base: Path) -> int:
     folders = [str(path) for path in sorted(base.glob("*/ours/r*"))][:200]
     arguments = json.dumps({"run_dirs": folders, "environment_modules": ["slurm"]})
     ansible = str(Path(sys.executable).parent / "ansible")
-    command = [ansible, "-i", "inventories/sandbox", "slurm_login", "-m", "dgxc.workloads.slurm_job_info", "-a", arguments]
+    command = [
+        ansible,
+        "-i",
+        "inventories/sandbox",
+        "slurm_login",
+        "-m",
+        "dgxc.workloads.slurm_job_info",
+        "-a",
+        arguments,
+    ]
     done = subprocess.run([*command, "-o"], cwd=CHECKOUT, text=True, capture_output=True, check=True)
     return int(json.loads(done.stdout.split("=>", 1)[1])["queries"])
 

@@ -26,7 +26,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     if CONF.read_text() != before:
         CONF.write_text(before)
         handle.reread(restart=True)
-    for job_id, dummy in handle.jobs():
+    for job_id, _state in handle.jobs():
         handle.command("scancel", job_id, check=False)
     for node in ("gpu001", "gpu002", "gpu003", "gpu004"):
         handle.command("scontrol", "update", f"nodename={node}", "state=resume", check=False)

@@ -93,7 +93,9 @@ def test_two_playbooks_at_once_make_one_job(sandbox: Sandbox):
 
 def test_the_playbook_is_killed_right_after_the_submission(sandbox: Sandbox):
     play = sandbox.play("sleep 15")
-    wait_until(lambda: list((PREFIX / "shared" / USER / "runs" / "fault").glob("*/attempt-1/intent.json")), 40, "the intent")
+    wait_until(
+        lambda: list((PREFIX / "shared" / USER / "runs" / "fault").glob("*/attempt-1/intent.json")), 40, "the intent"
+    )
     play.kill()
     again = sandbox.play("sleep 15")
     again.succeeds()
@@ -232,7 +234,9 @@ FAILURES = [
 ]
 
 
-@pytest.mark.parametrize(("script", "words", "failure_class"), FAILURES, ids=[case[2] + case[0][:4] for case in FAILURES])
+@pytest.mark.parametrize(
+    ("script", "words", "failure_class"), FAILURES, ids=[case[2] + case[0][:4] for case in FAILURES]
+)
 def test_a_failure_is_told_and_not_repeated(sandbox: Sandbox, script: str, words: str, failure_class: str):
     output = sandbox.play(script).fails()
     assert words in output
@@ -280,7 +284,8 @@ def test_a_profile_that_talks_and_sets_slurm_variables(sandbox: Sandbox):
     before = profile.read_text() if profile.exists() else None
     noise = (
         "echo 'Welcome to cluster 7: 42 jobs'; echo noise >&2\n"
-        "export SBATCH_PARTITION=nosuch SBATCH_WAIT=1 SQUEUE_STATES=COMPLETED SACCT_FORMAT=User SLURM_TIME_FORMAT=relative\n"
+        "export SBATCH_PARTITION=nosuch SBATCH_WAIT=1 SQUEUE_STATES=COMPLETED\n"
+        "export SACCT_FORMAT=User SLURM_TIME_FORMAT=relative\n"
         "export SLURM_CLUSTERS=nosuch TZ=Asia/Tokyo LANG=de_DE.UTF-8 SLURM_JOB_ID=1 SLURM_CPU_BIND=none\n"
     )
     rest = before if before is not None else "[ -f ~/.profile ] && . ~/.profile\n"
@@ -308,7 +313,7 @@ def test_a_site_without_accounting(sandbox: Sandbox):
 def test_an_id_that_is_used_again_is_not_taken_for_ours(sandbox: Sandbox):
     newest = int(sandbox.as_user("sbatch --parsable --mem=1 --wrap true").split(";")[0])
     sandbox.configure(f"MaxJobId={newest + 2}", "FirstJobId=1", restart=True)
-    for dummy in range(3):
+    for _number in range(3):
         sandbox.as_user("sbatch --parsable --mem=1 --wrap true")
     output = sandbox.play("sleep 8").succeeds()
     job_id = sandbox.record()["attempts"][0]["job_id"]
@@ -344,7 +349,9 @@ def test_preemption(sandbox: Sandbox, mode: str, verdict: str):
         "PartitionName=urgent Nodes=ALL PriorityTier=9 PreemptMode=OFF State=UP",
         restart=True,
     )
-    play = sandbox.play("sleep 15", fault_options={"nodelist": "gpu004", "exclusive": True, "requeue": True}, run_grace=20)
+    play = sandbox.play(
+        "sleep 15", fault_options={"nodelist": "gpu004", "exclusive": True, "requeue": True}, run_grace=20
+    )
     play.says("RUNNING")
     sandbox.as_user("sbatch -p urgent -w gpu004 --exclusive --mem=1 --wrap 'sleep 5'")
     output = play.ends(400)

@@ -134,7 +134,9 @@ class Sandbox:
         """(id, state) of every job that this test's run ever had, from the queue and the accounting together."""
         found: dict[str, str] = {}
         queue = self.command("squeue", "-h", "-a", "-t", "all", "-o", "%A|%T|%Z", check=False)
-        accounting = self.command("sacct", "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,State,WorkDir", check=False)
+        accounting = self.command(
+            "sacct", "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,State,WorkDir", check=False
+        )
         for line in [*accounting.splitlines(), *queue.splitlines()]:
             job_id, state, folder = line.split("|", 2)
             if f"/{self.name}-" in folder:
@@ -154,7 +156,9 @@ class Sandbox:
 
     def pids(self, daemon: str) -> list[int]:
         """The processes of a daemon, as the sandbox's own tool names them."""
-        status = subprocess.run([str(PREFIX / "libexec" / "daemons"), "status"], text=True, capture_output=True, check=False)
+        status = subprocess.run(
+            [str(PREFIX / "libexec" / "daemons"), "status"], text=True, capture_output=True, check=False
+        )
         for line in status.stdout.splitlines():
             if line.split()[0] == daemon:
                 return [int(number) for number in re.findall(r"\d+", line.partition("[")[2])]

@@ -32,7 +32,7 @@ def test_a_batch_job_and_its_accounting(sandbox):
         job=$(sbatch --parsable --wait --nodes=2 --gpus-per-node=8 --ntasks-per-node=8 --exclusive --mem=0 \
               --output=$HOME/out.txt --wrap 'echo $SLURM_GPUS_PER_NODE $SLURM_JOB_NUM_NODES; exit 3'); code=$?
         cat ~/out.txt; rm ~/out.txt
-        for try in $(seq 40); do
+        for try in $(seq 120); do
             row=$(sacct -X -n -P -j $job -o State,ExitCode,Account,WorkDir,AllocTRES)
             case $row in FAILED*gres/gpu=16*) break;; esac; sleep 0.5
         done

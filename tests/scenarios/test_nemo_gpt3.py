@@ -49,7 +49,9 @@ class Person:
             [str(PREFIX / "bin" / "sacct"), "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,WorkDir"],
             text=True, capture_output=True, check=True,
         )  # fmt: skip
-        return [line.split("|")[0] for line in done.stdout.splitlines() if line.split("|")[1].startswith(f"{self.root}/")]
+        return [
+            line.split("|")[0] for line in done.stdout.splitlines() if line.split("|")[1].startswith(f"{self.root}/")
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +154,10 @@ def test_an_installed_artifact_does_the_same_from_elsewhere(person: Person, tmp_
         [*galaxy, "install", str(tarball), "-p", str(tmp_path / "collections"), "--offline"],
         cwd=tmp_path, check=True, capture_output=True, env=dict(os.environ, HOME=str(tmp_path)),
     )  # fmt: skip
-    variables = {"sandbox_shared_root": str(person.root), "sandbox_image_path": str(SHARED / "images/nemo-sandbox.sqsh")}
+    variables = {
+        "sandbox_shared_root": str(person.root),
+        "sandbox_image_path": str(SHARED / "images/nemo-sandbox.sqsh"),
+    }
     done = subprocess.run(
         [
             str(BIN / "ansible-playbook"), "dgxc.workloads.nemo_gpt3", "-i", str(CHECKOUT / "inventories/sandbox"),

@@ -30,6 +30,8 @@ from pathlib import Path
 START_SECONDS = 45  # a cold database on a busy machine
 ANSWER_SECONDS = 10  # what a daemon that was just woken gets before it is replaced
 PROBE_SECONDS = 5
+HELPER_SECONDS = 90
+FROZEN, SILENT = "it is frozen", "it does not answer"
 
 
 def processes() -> dict[int, dict[str, str]]:
@@ -93,19 +95,20 @@ def wait_for(condition, seconds: float) -> bool:
     return True
 
 
-def helper(command: list[str], plan: bool) -> None:
-    """Run another program of the sandbox and pass on what it says. In a plan, its failure is no news: what it needs may
-    be what is not running."""
-    done = subprocess.run(
-        [command[0], *(["--plan"] if plan else []), *command[1:]],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def helper(command: list[str]) -> str:
+    """Run another program of the sandbox, pass on and return what it says. A leading --plan is for the program."""
+    if command[0] == "--plan":
+        command = [command[1], "--plan", *command[2:]]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=HELPER_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"{' '.join(command)} did not end within {HELPER_SECONDS} seconds.") from None
     print(done.stdout, end="")
-    if done.returncode != 0 and not plan:
+    if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} answered {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 class Daemon:
@@ -206,33 +209,49 @@ class Daemon:
         if not wait_for(lambda: not set(pids) & set(self.pids()), ANSWER_SECONDS):
             raise SystemExit(f"{self.name}: the processes {pids} do not end after SIGKILL.")
 
-    def ensure(self, plan: bool) -> None:
-        """Make it run, answer, and have been started with today's configuration. A plan asks only once."""
-        pids = self.pids()
+    def ensure(self) -> None:
+        """Make it run, answer, and have been started with today's configuration."""
         if "before" in self.spec:
-            helper(self.spec["before"], plan)
-        if not pids:
-            print(f"{self.name}: started" if not plan else f"{self.name}: would be started")
-            if not plan:
-                self.start()
+            helper(self.spec["before"])
+        pids, why = self.trouble()
+        if not why:
             return
-        known = processes()
-        frozen = [pid for pid in pids if known.get(pid, {}).get("state") == "T"]
-        if frozen:
-            print(f"{self.name}: {'would be ' if plan else ''}woken, it was frozen (pid {frozen})")
-            if plan:
-                return
-            for pid in frozen:
+        if why == FROZEN:
+            print(f"{self.name}: woken, it was frozen")
+            for pid in pids:
                 os.kill(pid, signal.SIGCONT)
-        stale = not self.stamp.exists() or self.stamp.read_text() != self.fingerprint()
-        patience = 0 if plan else ANSWER_SECONDS
-        if not stale and wait_for(lambda: answers(self.spec), patience):
+            self.ensure()
             return
-        why = "its configuration changed" if stale else "it did not answer"
-        print(f"{self.name}: {'would be ' if plan else ''}replaced, {why}")
-        if not plan:
-            self.kill(pids)
-            self.start()
+        if why == SILENT and wait_for(lambda: answers(self.spec), ANSWER_SECONDS):
+            return
+        print(f"{self.name}: {f'replaced, {why}' if pids else 'started'}")
+        self.kill(pids)
+        self.start()
+
+    def plan(self, ask: bool) -> bool:
+        """Say what ensure() would do, and return whether all is well.
+
+        Without `ask` only its process is looked at: what it depends on is down, so it cannot be expected to answer.
+        """
+        pids, why = self.trouble(ask)
+        if why:
+            what = "woken" if why == FROZEN else f"replaced, {why}" if pids else "started"
+            print(f"{self.name}: would be {what}")
+        elif ask and "before" in self.spec:
+            return not helper(["--plan", *self.spec["before"]])
+        return not why
+
+    def trouble(self, ask: bool = True) -> tuple[list[int], str]:
+        """Return its processes, and what is wrong with it or nothing."""
+        pids = self.pids()
+        known = processes()
+        if not pids:
+            return pids, "it does not run"
+        if any(known.get(pid, {}).get("state") == "T" for pid in pids):
+            return pids, FROZEN
+        if not self.stamp.exists() or self.stamp.read_text() != self.fingerprint():
+            return pids, "its configuration changed"
+        return pids, SILENT if ask and not answers(self.spec) else ""
 
 
 def belonging(sandbox: dict) -> list[int]:
@@ -295,20 +314,25 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     sandbox = json.loads(Path(options.specification).read_text())
+    plan = ["--plan"] if options.plan else []
+    daemons = [Daemon(sandbox, name) for name in options.names or sandbox["daemons"]]
     if options.action == "stop":
         stop(sandbox, options.plan)
         for command in sandbox.get("at_stop", []):
-            helper(command, options.plan)
-        return
-    for name in options.names or sandbox["daemons"]:
-        daemon = Daemon(sandbox, name)
-        if options.action == "ensure":
-            daemon.ensure(options.plan)
-        elif options.action == "status":
-            print(f"{name:14} {'answers' if answers(daemon.spec) else 'DOWN':8} {daemon.pids()}")
-    if options.action == "ensure" and not options.names:
-        for command in sandbox.get("after", []):
-            helper(command, options.plan)
+            helper([*plan, *command])
+    elif options.action == "status":
+        for daemon in daemons:
+            print(f"{daemon.name:14} {'answers' if answers(daemon.spec) else 'DOWN':8} {daemon.pids()}")
+    else:
+        well = True
+        for daemon in daemons:
+            if options.plan:
+                well = daemon.plan(ask=well) and well
+            else:
+                daemon.ensure()
+        if well and not options.names:
+            for command in sandbox.get("after", []):
+                helper([*plan, *command])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 from unittest.mock import MagicMock
 
 import pytest
-
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.dgxc.workloads.plugins.action import show_lines, slurm_job_wait

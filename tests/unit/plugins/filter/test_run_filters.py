@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.dgxc.workloads.plugins.filter.job_table import job_table
@@ -91,9 +90,8 @@ RESULT = {
 def test_the_table_shows_what_was_asked_for():
     head, line = run_table([RESULT])
     assert head.split("  ")[0] == "run"
-    assert line.split() == (
-        "hello 12 COMPLETED 2 x 8 2000 of 2000 13.4 +- 0.12 (n 1800) succeeded /s/record.json".split()
-    )
+    told = "hello 12 COMPLETED 2 x 8 2000 of 2000 13.4 +- 0.12 (n 1800) succeeded /s/record.json"
+    assert " ".join(line.split()) == told
 
 
 def test_a_run_without_numbers_has_dashes():

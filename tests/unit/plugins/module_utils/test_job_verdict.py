@@ -36,7 +36,9 @@ def step(state, step_id="0", exit_code=0, signal=0):
     return StepRow(step_id, "python", state, exit_code, signal, 2, 16)
 
 
-def accounted(state, job_id="12", work_dir=FOLDER, submit=1000, end=2000, code=0, signal=0, derived=0, steps=(), **more):
+def accounted(
+    state, job_id="12", work_dir=FOLDER, submit=1000, end=2000, code=0, signal=0, derived=0, steps=(), **more
+):
     row = AccountingRow(
         job_id, state, None, code, signal, derived, 0, submit, 1001, end, 10, ["gpu001"], work_dir, "n", 0, list(steps)
     )
@@ -180,11 +182,7 @@ seconds = st.sampled_from([0.0, 60.0, 121.0, 1801.0, 1e6])
 def test_success_means_that_a_completed_row_of_our_own_job_was_seen(seen, gone_for):
     verdict = judge(seen, gone_for)
     if verdict.outcome == "succeeded":
-        ours = [
-            row
-            for row in seen.accounting_rows("12")
-            if row.work_dir in (FOLDER, "") and row.submit_time >= 700
-        ]
+        ours = [row for row in seen.accounting_rows("12") if row.work_dir in (FOLDER, "") and row.submit_time >= 700]
         assert ours
         assert any(row.state == "COMPLETED" and not row.exit_code and not row.signal for row in ours)
         assert all(row.state != "FAILED" for row in verdict.rows)

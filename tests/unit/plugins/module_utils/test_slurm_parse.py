@@ -118,7 +118,11 @@ def test_the_canceller_is_told_apart_from_the_state():
 
 
 def test_array_tasks_and_components_are_rows_of_their_own():
-    text = accounting_line("28_0", "COMPLETED") + accounting_line("28_[2-9%2]", "PENDING") + accounting_line("33+1", "FAILED")
+    text = (
+        accounting_line("28_0", "COMPLETED")
+        + accounting_line("28_[2-9%2]", "PENDING")
+        + accounting_line("33+1", "FAILED")
+    )
     rows = parse.parse_accounting(text)
     assert [(row.job_id, parse.base_job_id(row.job_id)) for row in rows] == [
         ("28_0", "28"),

@@ -338,7 +338,14 @@ def test_a_good_request_has_no_problems():
 
 
 def test_options_become_text():
-    given_options = {"qos": "high", "exclusive": True, "hold": False, "account": None, "exclude": ["a", "b"], "nodes": 2}
+    given_options = {
+        "qos": "high",
+        "exclusive": True,
+        "hold": False,
+        "account": None,
+        "exclude": ["a", "b"],
+        "nodes": 2,
+    }
     assert submission.option_texts(given_options) == {"qos": "high", "exclusive": "", "exclude": "a,b", "nodes": "2"}
 
 

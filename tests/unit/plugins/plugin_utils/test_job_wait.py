@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,7 +87,7 @@ def test_the_first_look_is_at_once_and_the_pause_grows_to_its_limit():
     stage = Stage(*[info()] * 200, info(**DONE), longest_pause=30.0, heartbeat=0.0)
     stage.run()
     times = [at for keys, gone, at in stage.asked]
-    pauses = [round(later - earlier, 6) for earlier, later in zip(times, times[1:], strict=False)]
+    pauses = [round(later - earlier, 6) for earlier, later in itertools.pairwise(times)]
     assert times[0] == 0.0
     assert pauses[0] == 1.0
     assert max(pauses) == 30.0
@@ -96,7 +98,7 @@ def test_a_slow_query_is_not_repeated_before_five_times_its_own_time():
     stage = Stage(*[info()] * 5, info(**DONE), query_seconds=20.0)
     stage.run()
     times = [at for keys, gone, at in stage.asked]
-    assert all(later - earlier >= 100.0 for earlier, later in zip(times, times[1:], strict=False))
+    assert all(later - earlier >= 100.0 for earlier, later in itertools.pairwise(times))
 
 
 def test_progress_is_told_with_the_heartbeat():
@@ -190,7 +192,10 @@ def test_pending_and_running_have_their_own_limits():
 def test_an_accounting_that_stays_away_after_the_end_is_unknown_not_failed():
     gone = info("", in_queue=False, accounting_answer="no_answer")
     stage = Stage(info(), gone, accounting=1800.0)
-    assert (stage.run().jobs[0]["verdict"], stage.wait._watched[0].info["failure_class"]) == ("unknown", "accounting_outage")
+    assert (stage.run().jobs[0]["verdict"], stage.wait._watched[0].info["failure_class"]) == (
+        "unknown",
+        "accounting_outage",
+    )
     assert 1800.0 <= stage.now < 1900.0
 
 
