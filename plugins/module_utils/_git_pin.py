@@ -19,7 +19,7 @@ import tempfile
 import time
 from typing import Callable, Iterator, Mapping, NamedTuple
 
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import (
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     NOT_FOUND,
     TIMED_OUT,
     Finished,

@@ -26,8 +26,14 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._job_verdict import
     judge,
     limits_of,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import Look, Slurm, SlurmNotFound, connect
-from ansible_collections.dgxc.workloads.plugins.module_utils._submission import judge_once, known_gone_for
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import (
+    Look,
+    Slurm,
+    SlurmNotFound,
+    Wanted,
+    connect,
+)
+from ansible_collections.dgxc.workloads.plugins.module_utils._submission import judge_once, known_gone_for, wanted
 from ansible_collections.dgxc.workloads.plugins.module_utils._training_log import (
     last_lines,
     read_log_tail,
@@ -103,18 +109,13 @@ def settled(subject: Subject) -> bool:
 
 def look_at(slurm: Slurm, subjects: Sequence[Subject], now: float) -> Look:
     """One look for all subjects whose outcome is not on record."""
-    open_subjects = [subject for subject in subjects if not settled(subject)]
-    ids = [subject.job_id for subject in open_subjects if subject.job_id is not None]
-    lost = [
-        subject.attempt.intent_time
-        for subject in open_subjects
-        if subject.job_id is None and subject.attempt is not None and subject.attempt.refusal is None
-    ]
-    if not ids and not lost:
-        return Look()
-    clusters = [subject.attempt.cluster for subject in open_subjects if subject.attempt is not None]
-    cluster = next((name for name in clusters if name), None)
-    return slurm.look(ids, since=min(lost) if lost else None, now=now, cluster=cluster)
+    asked = []
+    for subject in subjects:
+        if subject.attempt is None and subject.job_id is not None:
+            asked.append(Wanted(subject.job_id, 0.0))
+        elif subject.attempt is not None and not settled(subject) and subject.attempt.refusal is None:
+            asked.append(wanted(subject.attempt))
+    return slurm.look_for(asked, now) if asked else Look()
 
 
 def describe(

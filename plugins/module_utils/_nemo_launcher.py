@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from typing import Any, Mapping, NamedTuple
 
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import (
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     NOT_FOUND,
     TIMED_OUT,
     Finished,

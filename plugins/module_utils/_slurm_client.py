@@ -11,13 +11,19 @@ stead; `run_command` below is the real one.
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import time
 from dataclasses import dataclass, field
 from typing import Callable, Iterable, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _slurm_parse as parse
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
+    TIMED_OUT,
+    EnvironmentProblem,
+    Finished,
+    Run,
+    login_environment,
+)
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import run as run_command
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
     ANSWERED,
     DISABLED,
@@ -43,49 +49,7 @@ class SlurmNotFound(Exception):
     """Slurm's commands are not to be found; the message says which setting helps."""
 
 
-@dataclass(frozen=True)
-class CommandResult:
-    """How one command ended. `return_code` is None when it was stopped at its time limit."""
-
-    return_code: int | None
-    stdout: str
-    stderr: str
-
-    @property
-    def text(self) -> str:
-        """What it said, the error stream first, as one text without surrounding blanks."""
-        return "\n".join(part for part in (self.stderr.strip(), self.stdout.strip()) if part)
-
-
-#: (arguments, environment, time limit in seconds) -> result. Never raises for a failing command.
-RunCommand = Callable[[Sequence[str], Mapping[str, str], float], CommandResult]
-
-
-def run_command(arguments: Sequence[str], environment: Mapping[str, str], timeout: float) -> CommandResult:
-    """Run a command without a shell and without standard input. A command that does not exist ends with code 127."""
-    try:
-        done = subprocess.run(
-            list(arguments),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        return CommandResult(None, _decode(error.stdout), _decode(error.stderr))
-    except OSError as error:
-        return CommandResult(127, "", f"{arguments[0]}: command not found ({error.strerror})")
-    return CommandResult(done.returncode, _decode(done.stdout), _decode(done.stderr))
-
-
-def _decode(data: bytes | None) -> str:
-    return (data or b"").decode("utf-8", "replace")
-
-
 # --- The environment --------------------------------------------------------------------------------------------
-
-_MARK = "dgxc-environment-follows"
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -101,7 +65,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_environment(
-    run: RunCommand,
+    run: Run,
     environment: Mapping[str, str],
     slurm_bin_dir: str | None = None,
     environment_modules: Sequence[str] = (),
@@ -125,7 +89,10 @@ def find_environment(
         return clean_environment(found)
     if not environment_modules and _on_path("sbatch", environment, exists):
         return clean_environment(environment)
-    found = _login_environment(run, environment, environment_modules)
+    try:
+        found = login_environment(run, environment, environment_modules, always=True)
+    except EnvironmentProblem as error:
+        raise SlurmNotFound(str(error)) from None
     if not _on_path("sbatch", found, exists):
         raise SlurmNotFound(
             "sbatch was not found {}: set dgxc_environment_modules to the modules that bring Slurm (for instance "
@@ -142,45 +109,22 @@ def _on_path(command: str, environment: Mapping[str, str], exists: Callable[[str
     return any(exists(os.path.join(folder, command)) for folder in environment.get("PATH", "").split(":") if folder)
 
 
-def _login_environment(run: RunCommand, environment: Mapping[str, str], modules: Sequence[str]) -> dict[str, str]:
-    for module in modules:
-        if not re.fullmatch(r"[A-Za-z0-9._/+-]+", module):
-            raise SlurmNotFound(f"environment_modules has {module!r}, which is not a module's name.")
-    script = ""
-    if modules:
-        script = (
-            'if ! command -v module >/dev/null 2>&1; then echo "{mark}-no-module"; exit 0; fi; '
-            'module load {names} || {{ echo "{mark}-no-load"; exit 0; }}; '
-        ).format(mark=_MARK, names=" ".join(modules))
-    script += f"printf '%s\\0' {_MARK}; env -0"
-    result = run(["bash", "-lc", script], environment, 60.0)
-    _before, mark, after = result.stdout.rpartition(_MARK + "\0")
-    if not mark:
-        raise SlurmNotFound(_module_failure(result, modules))
-    return dict(item.partition("=")[::2] for item in after.split("\0") if "=" in item)
-
-
-def _module_failure(result: CommandResult, modules: Sequence[str]) -> str:
-    names = ", ".join(modules)
-    last = result.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-    if _MARK + "-no-module" in result.stdout:
-        return (
-            f"dgxc_environment_modules is [{names}], but the login shell knows no `module` command: leave it "
-            "empty and set "
-            "dgxc_slurm_bin_dir instead."
-        )
-    if modules:
-        return f"the environment modules {names} cannot be loaded by a login shell: {last[0]}"
-    return f"the login shell (bash -l) did not give its environment: {last[0]}"
-
-
-def connect(slurm_bin_dir: str | None, environment_modules: Sequence[str], run: RunCommand = run_command) -> Slurm:
+def connect(slurm_bin_dir: str | None, environment_modules: Sequence[str], run: Run = run_command) -> Slurm:
     """Slurm as the user of this process finds it on this host. Raises SlurmNotFound."""
     environment = find_environment(run, os.environ, slurm_bin_dir, environment_modules)
     return Slurm(run, environment, os.getuid(), time.monotonic)
 
 
 # --- Asking Slurm -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A job to look for: by its id, or, without one, among all that the user has submitted since a time (epoch)."""
+
+    job_id: str | None
+    since: float
+    cluster: str | None = None
 
 
 @dataclass
@@ -206,6 +150,17 @@ class Look:
         """sacct's rows of the job, its array tasks and components."""
         return [row for row in self.accounting if parse.base_job_id(row.job_id) == job_id]
 
+    def add(self, other: Look) -> None:
+        """Take in another look: what one of them was not told, is not told."""
+        self.queue += other.queue
+        self.accounting += other.accounting
+        self.errors += other.errors
+        self.seconds += other.seconds
+        if other.queue_answer != ANSWERED:
+            self.queue_answer = other.queue_answer
+        if self.accounting_answer != NO_ANSWER and other.accounting_answer != ANSWERED:
+            self.accounting_answer = other.accounting_answer
+
     def jobs_in(self, work_dir: str) -> list[str]:
         """The ids of all jobs whose working folder is exactly `work_dir`, the lowest id first."""
         rows: list[tuple[str, str]] = [(row.job_id, row.work_dir) for row in self.queue]
@@ -219,7 +174,7 @@ class Slurm:
 
     def __init__(
         self,
-        run: RunCommand,
+        run: Run,
         environment: Mapping[str, str],
         user_id: int,
         monotonic: Callable[[], float],
@@ -236,7 +191,7 @@ class Slurm:
         options: Mapping[str, str],
         environment: Mapping[str, str],
         test_only: bool = False,
-    ) -> CommandResult:
+    ) -> Finished:
         """Run sbatch. `options` are long options; an empty value is a flag. `environment` is added for the job."""
         arguments = ["sbatch", "--parsable"]
         if test_only:
@@ -244,22 +199,32 @@ class Slurm:
         for name, value in options.items():
             arguments.append("--" + name + ("=" + value if value != "" else ""))
         arguments.append(script)
-        return self._run(arguments, dict(self._environment, **environment), SUBMIT_TIMEOUT)
+        return self._run(arguments, dict(self._environment, **environment), None, SUBMIT_TIMEOUT)
 
-    def cancel(self, job_ids: Iterable[str], cluster: str | None = None) -> CommandResult:
+    def cancel(self, job_ids: Iterable[str], cluster: str | None = None) -> Finished:
         """Run scancel. Its return code proves nothing (an unknown id gives 0 too): look afterwards."""
-        return self._run(["scancel", *_cluster(cluster), *list(job_ids)], self._environment, QUERY_TIMEOUT)
+        return self._run(["scancel", *_cluster(cluster), *list(job_ids)], self._environment, None, QUERY_TIMEOUT)
 
     def unusable_nodes(self, nodes: Sequence[str]) -> list[str]:
         """Those of the nodes that are down, drained or silent now; none when sinfo does not answer."""
         command = ["sinfo", "-h", "-N", "-o", "%N %t", "-n", ",".join(nodes)]
-        result = self._run(command, self._environment, QUERY_TIMEOUT)
-        states = parse.parse_node_states(result.stdout) if result.return_code == 0 else {}
+        result = self._run(command, self._environment, None, QUERY_TIMEOUT)
+        states = parse.parse_node_states(result.out) if result.code == 0 else {}
         return sorted(
             node
             for node, state in states.items()
             if state.endswith("*") or state.rstrip("*~#!%$@^-+") in UNUSABLE_NODE_STATES
         )
+
+    def look_for(self, wanted: Sequence[Wanted], now: float) -> Look:
+        """One look for all jobs wanted. On a multi-cluster site each cluster is asked, and all of them must answer."""
+        whole = Look(ANSWERED, ANSWERED)
+        for cluster in sorted({want.cluster for want in wanted}, key=lambda name: name or ""):
+            of_cluster = [want for want in wanted if want.cluster == cluster]
+            since = [want.since for want in of_cluster if want.job_id is None]
+            ids = [want.job_id for want in of_cluster if want.job_id is not None]
+            whole.add(self.look(ids, min(since) if since else None, now, cluster))
+        return whole
 
     def look(
         self,
@@ -311,16 +276,16 @@ class Slurm:
 
     def _query(self, arguments: Sequence[str], look: Look) -> tuple[str, str]:
         environment = dict(self._environment, SLURM_TIME_FORMAT="%s", SLURM_BITSTR_LEN="0")
-        result = self._run(arguments, environment, QUERY_TIMEOUT)
+        result = self._run(arguments, environment, None, QUERY_TIMEOUT)
         self.queries += 1
-        if result.return_code is None:
+        if result.code == TIMED_OUT:
             look.errors.append(f"{arguments[0]} did not answer within {QUERY_TIMEOUT:.0f} s")
             return NO_ANSWER, ""
-        meaning = query_meaning(result.return_code, result.stderr)
+        meaning = query_meaning(result.code, result.err)
         if meaning == NO_ANSWER:
-            lines = result.text.splitlines() or [f"{arguments[0]} ended with code {result.return_code}"]
+            lines = result.text.splitlines() or [f"{arguments[0]} ended with code {result.code}"]
             look.errors.append(lines[-1] if arguments[0] == "sacct" else lines[0])
-        return meaning, result.stdout
+        return meaning, result.out
 
 
 def _cluster(cluster: str | None) -> list[str]:

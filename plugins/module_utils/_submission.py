@@ -38,7 +38,8 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._job_verdict import
     Verdict,
     judge,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import CommandResult, Look, Slurm
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import TIMED_OUT, Finished
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import Look, Slurm, Wanted
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_parse import parse_submit_output
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
     AMBIGUOUS,
@@ -196,6 +197,11 @@ def problems_of(request: Request) -> list[str]:
     return found
 
 
+def wanted(attempt: record.Attempt) -> Wanted:
+    """How an attempt's job is looked for."""
+    return Wanted(attempt.job_id, attempt.intent_time, attempt.cluster)
+
+
 def known_gone_for(verdict: Verdict, intent_time: float, now: float) -> float:
     """How long a job has been gone at the least, for somebody who looks once and has not watched.
 
@@ -299,11 +305,7 @@ class Submitter:
 
     def _look(self, runs: Sequence[record.Run]) -> Look:
         """One look for all: by id where the id is known, by the folders of the attempts where it is not."""
-        ids = [run.last.job_id for run in runs if run.last is not None and run.last.job_id is not None]
-        unknown = [run.last.intent_time for run in runs if run.last is not None and run.last.job_id is None]
-        now = self._now()
-        cluster = next((run.last.cluster for run in runs if run.last is not None and run.last.cluster), None)
-        return self._slurm.look(ids, since=min(unknown) if unknown else None, now=now, cluster=cluster)
+        return self._slurm.look_for([wanted(run.last) for run in runs if run.last is not None], self._now())
 
     def _settle(
         self,
@@ -440,7 +442,7 @@ class Submitter:
             return None
         record.store_record(run)
         result, rule = self._call_sbatch(request, attempt)
-        answer = parse_submit_output(result.stdout) if result.return_code == 0 else None
+        answer = parse_submit_output(result.out) if result.code == 0 else None
         if answer is not None:
             job = {"job_id": answer.job_id, "cluster": answer.cluster, "time": self._now(), "adopted": False}
             record.store_job(attempt, job)
@@ -449,14 +451,14 @@ class Submitter:
             report.changed = True
             report.state = "PENDING"
             report.verdict = OUTCOME_ACTIVE
-            report.warnings.extend(line for line in result.stderr.splitlines() if line.strip())
+            report.warnings.extend(line for line in result.err.splitlines() if line.strip())
             return report
         if rule.kind in (AMBIGUOUS, UNRECOGNISED):
             self._ended_unclear[attempt.folder] = (rule, result.text)
             return None
         return self._refuse(request, run, attempt, rule, result.text)
 
-    def _call_sbatch(self, request: Request, attempt: record.Attempt) -> tuple[CommandResult, SubmitRule]:
+    def _call_sbatch(self, request: Request, attempt: record.Attempt) -> tuple[Finished, SubmitRule]:
         options = dict(request.options, chdir=attempt.folder, comment=_comment(request))
         # A requeue must not truncate the log of the run before it; sbatch hands this on to srun.
         options.setdefault("open-mode", "append")
@@ -470,9 +472,9 @@ class Submitter:
         deadline = self._now() + self._timing.transient
         while True:
             result = self._slurm.submit(script, options, request.environment)
-            if result.return_code == 0:
+            if result.code == 0:
                 return result, SubmitRule(AMBIGUOUS)
-            if result.return_code is None:
+            if result.code == TIMED_OUT:
                 return result, SubmitRule(AMBIGUOUS)
             rule = submit_rule(result.text)
             repeat = rule.kind == TRANSIENT or (rule.kind == POLICY and request.retry_on_policy_limit)
@@ -616,11 +618,11 @@ class Submitter:
             )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        if result.return_code == 0:
+        if result.code == 0:
             report.message = "would be submitted; {}".format(result.text or "sbatch --test-only agrees")
             return report
         rule = submit_rule(result.text)
-        if rule.kind in (TRANSIENT, AMBIGUOUS) or result.return_code is None:
+        if rule.kind in (TRANSIENT, AMBIGUOUS) or result.code == TIMED_OUT:
             report.warnings.append(f"sbatch --test-only could not answer: {result.text}")
             report.message = "would be submitted; it could not be rehearsed"
             return report
@@ -669,9 +671,9 @@ class Submitter:
     ) -> None:
         deadline = self._now() + patience
         pause = self._timing.first_pause
-        self._slurm.cancel(waiting.values())
+        self._cancel_jobs(runs, waiting)
         while waiting:
-            look = self._slurm.look(list(waiting.values()), now=self._now())
+            look = self._look([runs[index] for index in waiting])
             for index in list(waiting):
                 last = runs[index].newest
                 if look.queue_answer == ANSWERED and not self._alive(waiting[index], last, look):
@@ -684,7 +686,7 @@ class Submitter:
                 break
             self._sleep(pause)
             pause = min(pause * 2, self._timing.longest_pause)
-            self._slurm.cancel(waiting.values())
+            self._cancel_jobs(runs, waiting)
         for index, job_id in waiting.items():
             reports[index].action = "unknown"
             reports[index].message = (
@@ -692,6 +694,11 @@ class Submitter:
                 "does not answer); look "
                 f"with: squeue -j {job_id}"
             )
+
+    def _cancel_jobs(self, runs: list[record.Run], waiting: Mapping[int, str]) -> None:
+        for cluster in {runs[index].newest.cluster for index in waiting}:
+            of_cluster = [job_id for index, job_id in waiting.items() if runs[index].newest.cluster == cluster]
+            self._slurm.cancel(of_cluster, cluster)
 
     # --- reporting ---
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import (
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     NOT_FOUND,
     TIMED_OUT,
     Finished,

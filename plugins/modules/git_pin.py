@@ -108,7 +108,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._git_pin import GitProblem, Pin, PinnedClone, pin_problem
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import cleaned, run
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import cleaned, run
 
 
 def main() -> None:

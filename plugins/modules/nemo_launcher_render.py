@@ -116,7 +116,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher impo
     as_result,
     render,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import (
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     EnvironmentProblem,
     cleaned,
     login_environment,

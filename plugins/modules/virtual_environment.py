@@ -115,13 +115,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import EnvironmentProblem, cleaned, run
 from ansible_collections.dgxc.workloads.plugins.module_utils._virtual_environment import (
     EnvironmentFailure,
     VirtualEnvironments,
     Wish,
     wish_problem,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import EnvironmentProblem, cleaned, run
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ import yaml
 
 from ansible_collections.dgxc.workloads.plugins.filter.nemo_gpt3 import FilterModule
 from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher import Rendered, render
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import run
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import run
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHER = Path(os.environ.get("DGXC_TEST_LAUNCHER") or ROOT / "tests" / "launcher")

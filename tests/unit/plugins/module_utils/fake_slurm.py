@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import CommandResult, Look
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import Finished
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import Look
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_parse import AccountingRow, QueueRow
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import ANSWERED, NO_ANSWER
 
@@ -66,7 +67,7 @@ class World:
 
     def submit(self, script, options, environment, test_only=False):
         if test_only:
-            return CommandResult(0, "", "sbatch: Job 1 to start at ...")
+            return Finished(0, "", "sbatch: Job 1 to start at ...")
         self.calls += 1
         self.options = dict(options)
         fault = self.sbatch_faults.pop(0) if self.sbatch_faults else "ok"
@@ -79,9 +80,9 @@ class World:
         if fault == "killed after":
             raise Killed
         if fault == "ok":
-            return CommandResult(0, job.job_id + "\n", "")
+            return Finished(0, job.job_id + "\n", "")
         if fault == "banner only":
-            return CommandResult(0, "Welcome to cluster 7, user 12\n", "")
+            return Finished(0, "Welcome to cluster 7, user 12\n", "")
         self.now += 10
         texts = {
             "answer lost": "Socket timed out on send/recv operation",
@@ -90,9 +91,13 @@ class World:
             "refused": "Invalid partition name specified",
             "strange": "The flux compensator is out of phase",
         }
-        return CommandResult(1, "", FAILED + texts[fault])
+        return Finished(1, "", FAILED + texts[fault])
 
-    def look(self, job_ids=(), since=None, now=0.0, cluster=None):
+    def look_for(self, wanted, now):
+        since = [want.since for want in wanted if want.job_id is None]
+        return self.look([want.job_id for want in wanted if want.job_id], min(since) if since else None)
+
+    def look(self, job_ids, since):
         fault = self.look_faults.pop(0) if self.look_faults else "ok"
         look = Look(ANSWERED, ANSWERED)
         self.queries += 2
@@ -124,7 +129,7 @@ class World:
         for job in self.jobs:
             if job.job_id in list(job_ids) and job.ended is None:
                 job.state, job.ended = "CANCELLED", self.now
-        return CommandResult(0, "", "")
+        return Finished(0, "", "")
 
     @property
     def living(self) -> list[Job]:

@@ -22,7 +22,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._git_pin import (
     pin_problem,
     same_address,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import Finished, run
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import Finished, run
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

@@ -19,7 +19,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher impo
     read_directives,
     render,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import NOT_FOUND, TIMED_OUT, Finished
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import NOT_FOUND, TIMED_OUT, Finished
 
 SCRIPT = """#!/bin/bash
 

@@ -6,16 +6,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _slurm_client as client
 from ansible_collections.dgxc.workloads.plugins.module_utils import _slurm_parse as parse
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import _MARK, TIMED_OUT, Finished
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import ANSWERED, DISABLED, NO_ANSWER
 
-OK = client.CommandResult(0, "", "")
+OK = Finished(0, "", "")
 
 
 class Recorder:
@@ -25,7 +23,7 @@ class Recorder:
         self.answers = answers
         self.calls = []
 
-    def __call__(self, arguments, environment, timeout):
+    def __call__(self, arguments, environment, folder, limit):
         self.calls.append((list(arguments), dict(environment)))
         return self.answers.get(arguments[0], OK)
 
@@ -70,40 +68,43 @@ def test_a_wrong_slurm_bin_dir_is_told():
 
 
 def login(stdout):
-    return Recorder(bash=client.CommandResult(0, stdout, "noise"))
+    return Recorder(bash=Finished(0, stdout, "noise"))
 
 
 def test_modules_are_loaded_by_a_login_shell_that_may_talk():
-    noisy = "Welcome!\nPATH=/wrong\n" + client._MARK + "\0PATH=/m/bin\0A=1\n2\0SQUEUE_USERS=x\0"
+    noisy = "Welcome!\nPATH=/wrong\n" + _MARK + "\0PATH=/m/bin\0A=1\n2\0SQUEUE_USERS=x\0"
     recorder = login(noisy)
     found = find(recorder, ["/m/bin/sbatch"], environment_modules=["slurm", "python39"])
     assert found == {"PATH": "/m/bin", "A": "1\n2", "LC_ALL": "C.UTF-8"}
     command = recorder.arguments("bash")[0]
-    assert command[1] == "-lc"
-    assert "module load slurm python39" in command[2]
+    assert command[1:3] == ["-l", "-c"]
+    assert command[5:] == ["slurm", "python39"]
 
 
-@pytest.mark.parametrize(
-    ("stdout", "words"),
-    [
-        (client._MARK + "-no-module\n", "knows no `module` command"),
-        (client._MARK + "-no-load\n", "cannot be loaded by a login shell: noise"),
-        (client._MARK + "\0PATH=/usr/bin\0", "sbatch was not found after loading the environment modules slurm"),
-    ],
-)
-def test_a_module_that_does_not_help_is_told(stdout, words):
+MODULES = [
+    (Finished(3, "", "no module command"), "has no 'module' command"),
+    (Finished(4, "", "Unable to locate a modulefile for 'slurm'"), "failed with: Unable to locate a modulefile"),
+    (Finished(0, _MARK + "\0PATH=/usr/bin\0", ""), "sbatch was not found after loading the environment modules slurm"),
+]
+
+
+@pytest.mark.parametrize(("answer", "words"), MODULES)
+def test_a_module_that_does_not_help_is_told(answer, words):
     with pytest.raises(client.SlurmNotFound, match=words):
-        find(login(stdout), environment_modules=["slurm"])
+        find(Recorder(bash=answer), environment_modules=["slurm"])
 
 
 def test_no_slurm_anywhere_names_the_settings():
     with pytest.raises(client.SlurmNotFound, match="set dgxc_environment_modules to the modules"):
-        find(login(client._MARK + "\0PATH=/usr/bin\0"))
+        find(login(_MARK + "\0PATH=/usr/bin\0"))
 
 
 def test_a_module_name_is_not_a_command():
-    with pytest.raises(client.SlurmNotFound, match="not a module's name"):
-        find(Recorder(), environment_modules=["slurm; rm -rf /"])
+    recorder = login(_MARK + "\0PATH=/m/bin\0")
+    find(recorder, ["/m/bin/sbatch"], environment_modules=["slurm; rm -rf /"])
+    command = recorder.arguments("bash")[0]
+    assert "rm -rf" not in command[3]
+    assert command[5:] == ["slurm; rm -rf /"]
 
 
 def test_sbatch_gets_long_options_and_flags():
@@ -147,13 +148,32 @@ def test_the_recorded_cluster_goes_into_every_command():
     assert all("rel" in arguments for arguments, environment in recorder.calls)
 
 
+def test_each_cluster_is_asked_and_all_have_to_answer():
+    wanted = [client.Wanted("12", 0.0, "rel"), client.Wanted("7", 0.0), client.Wanted(None, 50.0)]
+    recorder = Recorder()
+    look = slurm(recorder).look_for(wanted, 60.0)
+    assert (look.queue_answer, look.accounting_answer) == (ANSWERED, ANSWERED)
+    queues = recorder.arguments("squeue")
+    assert ["rel" in arguments for arguments in queues] == [False, True]
+    assert [arguments[arguments.index("-j") + 1] for arguments in recorder.arguments("sacct") if "-j" in arguments] == [
+        "7",
+        "12",
+    ]
+
+    def half(arguments, environment, folder, limit):
+        return Finished(1, "", "down") if "rel" in arguments and arguments[0] == "squeue" else OK
+
+    look = client.Slurm(half, {}, 1, lambda: 0.0).look_for(wanted, 60.0)
+    assert (look.queue_answer, look.accounting_answer) == (NO_ANSWER, ANSWERED)
+
+
 ANSWERS = [
-    ({"squeue": client.CommandResult(1, "", "slurm_load_jobs error: Invalid job id specified")}, ANSWERED, ANSWERED),
-    ({"squeue": client.CommandResult(1, "", "Unable to contact slurm controller (connect failure)")}, NO_ANSWER, ANSWERED),
-    ({"squeue": client.CommandResult(None, "", "")}, NO_ANSWER, ANSWERED),
-    ({"sacct": client.CommandResult(1, "", "sacct: error: x\nsacct: error: Problem talking to the database")},
+    ({"squeue": Finished(1, "", "slurm_load_jobs error: Invalid job id specified")}, ANSWERED, ANSWERED),
+    ({"squeue": Finished(1, "", "Unable to contact slurm controller (connect failure)")}, NO_ANSWER, ANSWERED),
+    ({"squeue": Finished(TIMED_OUT, "", "")}, NO_ANSWER, ANSWERED),
+    ({"sacct": Finished(1, "", "sacct: error: x\nsacct: error: Problem talking to the database")},
      ANSWERED, NO_ANSWER),
-    ({"sacct": client.CommandResult(1, "", "Slurm accounting storage is disabled")}, ANSWERED, DISABLED),
+    ({"sacct": Finished(1, "", "Slurm accounting storage is disabled")}, ANSWERED, DISABLED),
 ]  # fmt: skip
 
 
@@ -165,9 +185,9 @@ def test_a_query_that_fails_says_nothing_about_the_job(answers, queue, accountin
 
 
 def test_one_failing_part_of_the_accounting_is_no_answer():
-    results = [client.CommandResult(1, "", "Connection refused"), OK]
+    results = [Finished(1, "", "Connection refused"), OK]
 
-    def run(arguments, environment, timeout):
+    def run(arguments, environment, folder, limit):
         return results.pop(0) if arguments[0] == "sacct" else OK
 
     look = client.Slurm(run, {}, 1, lambda: 0.0).look(["12"], since=1.0, now=2.0)
@@ -177,8 +197,8 @@ def test_one_failing_part_of_the_accounting_is_no_answer():
 def test_without_accounting_the_controller_is_asked():
     line = "JobId=12 JobState=COMPLETED ExitCode=0:0 SubmitTime=5 EndTime=9 NodeList=n1 WorkDir=/s/a\n"
     recorder = Recorder(
-        sacct=client.CommandResult(1, "", "Slurm accounting storage is disabled"),
-        scontrol=client.CommandResult(0, line, ""),
+        sacct=Finished(1, "", "Slurm accounting storage is disabled"),
+        scontrol=Finished(0, line, ""),
     )
     look = slurm(recorder).look(["12"])
     assert look.accounting_answer == DISABLED
@@ -195,10 +215,3 @@ def test_jobs_are_found_by_their_folder_only():
     assert look.jobs_in("/s/a") == ["12"]
     assert look.jobs_in("/s") == []
     assert look.jobs_in("") == []
-
-
-def test_a_real_command_is_run_without_a_shell_and_with_a_limit():
-    done = client.run_command([sys.executable, "-c", "print('é'); import sys; sys.exit(3)"], os.environ, 20.0)
-    assert (done.return_code, done.stdout) == (3, "é\n")
-    assert client.run_command(["/nonexistent/sbatch"], {}, 5.0).return_code == 127
-    assert client.run_command([sys.executable, "-c", "import time; time.sleep(9)"], os.environ, 0.3).return_code is None

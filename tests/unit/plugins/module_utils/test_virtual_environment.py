@@ -14,6 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
+    NOT_FOUND,
+    TIMED_OUT,
+    Finished,
+    run,
+)
 from ansible_collections.dgxc.workloads.plugins.module_utils._virtual_environment import (
     STAMP,
     EnvironmentFailure,
@@ -22,12 +28,6 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._virtual_environmen
     pip_sentence,
     version_problem,
     wish_problem,
-)
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import (
-    NOT_FOUND,
-    TIMED_OUT,
-    Finished,
-    run,
 )
 
 

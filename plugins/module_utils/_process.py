@@ -43,6 +43,11 @@ class Finished(NamedTuple):
     out: str
     err: str
 
+    @property
+    def text(self) -> str:
+        """All that it said, the error output first, without surrounding blanks."""
+        return "\n".join(part for part in (self.err.strip(), self.out.strip()) if part)
+
 
 # (command line, environment, working folder or None, limit in seconds) -> answer
 Run = Callable[[Sequence[str], Mapping[str, str], "str | None", float], Finished]
@@ -92,16 +97,16 @@ def cleaned(environment: Mapping[str, str], additions: Mapping[str, str] | None 
 
 
 def login_environment(
-    run_command: Run, environment: Mapping[str, str], environment_modules: Sequence[str]
+    run_command: Run, environment: Mapping[str, str], environment_modules: Sequence[str], always: bool = False
 ) -> dict[str, str]:
     """Return the environment of a login shell in which the environment modules are loaded.
 
     A plain SSH command has neither the site's PATH nor the function ``module``; a login shell has both. Without modules
-    to load, the environment is returned as it is and no shell is started.
+    to load, the environment is returned as it is and no shell is started, unless ``always``.
 
     :raises EnvironmentProblem: there is no ``module`` command, or one of the modules does not load.
     """
-    if not environment_modules:
+    if not environment_modules and not always:
         return dict(environment)
     answer = run_command(["bash", "-l", "-c", _LOGIN, "bash", *environment_modules], environment, None, 120)
     # Profiles print banners; what counts begins behind our mark.
@@ -115,6 +120,10 @@ def login_environment(
         )
     # Some implementations of module answer 0 and only complain.
     complaint = last_line(answer.err)
+    if not environment_modules and not mark:
+        raise EnvironmentProblem(
+            "a login shell (bash -l) on this host does not start: {0}.".format(complaint or "it said nothing")
+        )
     if answer.code != 0 or not mark:
         raise EnvironmentProblem(
             "dgxc_environment_modules asks for {0}, but 'module add' failed with: {1}. Compare the names with the"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.dgxc.workloads.plugins.module_utils._workspace_process import (
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     NOT_FOUND,
     TIMED_OUT,
     EnvironmentProblem,
