@@ -110,9 +110,14 @@ def _gate_class(judgement: gates.Judgement) -> str:
 
 
 def _message(info: Mapping[str, Any], judgement: gates.Judgement) -> str:
-    """Slurm's own sentence first, then what the gates that did not pass say."""
+    """Slurm's own sentence first, then what the gates that did not pass say, with the lines of the log that show it."""
     parts = [info["message"]] if info["message"] else []
-    parts += [gate.message for gate in judgement.gates if gate.passed is not True and gate.message not in parts]
+    for gate in judgement.gates:
+        repeats = gate.name == "slurm" and info["verdict"] == OUTCOME_FAILED and bool(info["message"])
+        if gate.passed is True or repeats:
+            continue
+        shown = f' In the log: "{gate.evidence}".' if gate.name == "log" and gate.passed is False and gate.evidence else ""
+        parts.append(gate.message + shown)
     return " ".join(part for part in parts if part)
 
 

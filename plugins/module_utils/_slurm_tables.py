@@ -51,7 +51,7 @@ STATES: dict[str, StateRule] = {
     "CANCELLED": StateRule(
         FINAL, "cancelled", False, "Somebody cancelled the job; submit again if that was not meant."
     ),
-    "FAILED": StateRule(FINAL, "failed", False, "Read the end of the log for the first error."),
+    "FAILED": StateRule(FINAL, "failed", False, "The first error in the log tells why."),
     "TIMEOUT": StateRule(
         FINAL, "timeout", False, "The time limit was reached; raise it, or do less work, or resume from a checkpoint."
     ),

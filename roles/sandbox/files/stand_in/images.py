@@ -107,7 +107,7 @@ class Registry:
             capture_output=True,
             check=False,
         )
-        body, _, code = done.stdout.rpartition(b"\n")
+        body, _newline, code = done.stdout.rpartition(b"\n")
         if done.returncode != 0:
             raise EnrootError(lines=tuple(done.stderr.decode().splitlines()))
         status = int(code)

@@ -1,4 +1,3 @@
-#!/usr/bin/python3 -Es
 # Copyright: (c) 2026, The dgxc.workloads developers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -96,7 +95,7 @@ def parse_mounts(text: str) -> list[list[str]]:
     """Read `SRC:DST[:FLAGS],...` into [source, target, flags]. Raises Refused as Pyxis does."""
     mounts: list[list[str]] = []
     for item in text.split(","):
-        source, _, rest = item.partition(":")
+        source, _colon, rest = item.partition(":")
         target, colon, flags = rest.partition(":")
         if not source or (not target and ":" in item):
             raise Refused(f"--container-mounts: invalid format: {item}")
@@ -116,7 +115,7 @@ def parse_mounts(text: str) -> list[list[str]]:
 
 def parse_name(text: str) -> list[str]:
     """Read `NAME[:FLAG]`."""
-    name, _, flag = text.partition(":")
+    name, _colon, flag = text.partition(":")
     if not name:
         raise Refused("--container-name: empty name")
     if (flag or "auto") not in ("auto", "create", "exec", "no_exec"):

@@ -100,7 +100,7 @@ class Group:
                 left = deadline - time.monotonic()
                 listener.settimeout(max(left, 0.001))
                 try:
-                    peer, _ = listener.accept()
+                    peer, _address = listener.accept()
                     peer.settimeout(max(left, 0.001))
                     token, rank, size = _HELLO.unpack(_read(peer, _HELLO.size))
                 except TimeoutError as error:
