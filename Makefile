@@ -27,7 +27,7 @@ SCENARIOS := $(or $(wildcard tests/sandbox tests/scenarios),tests/scenarios)
 FAULTS := $(wildcard tests/fault)
 # Percent of the lines and branches of plugins/ that the unit tests have to reach.
 COVERAGE := 80
-STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault)
+STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault-short)
 BENCHES = $(sort $(wildcard tests/bench/*.py))
 SHELL_SCRIPTS = .ci/run $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash')
 
@@ -36,7 +36,7 @@ SHELL_SCRIPTS = .ci/run $(shell git ls-files --cached --others --exclude-standar
 .PHONY: help
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: venv
 venv: ## Make the virtual environment .venv with what the playbooks need
@@ -57,7 +57,7 @@ sandbox-down: venv ## Stop the sandbox and remove all it made (distribution pack
 ##@ Test
 
 .PHONY: test
-test: ## Run every stage below, as .ci/run does
+test: ## Run the stages from test-lint to test-fault-short, as .ci/run does
 	@MAKE="$(MAKE)" tests/tools/stages.sh $(STAGES)
 
 .PHONY: venv-test
@@ -108,9 +108,22 @@ test-sanity: venv-test ## ansible-test sanity on the installed tarball
 test-scenarios: venv-test sandbox ## Playbooks on the sandbox's Slurm, end to end
 	$(TESTED) pytest $(SCENARIOS) $(PYTEST_ARGS)
 
-.PHONY: test-fault
-test-fault: venv-test sandbox ## Break a real Slurm and look what happens
+.PHONY: test-fault-short
+test-fault-short: venv-test sandbox ## Break this machine's Slurm and look what happens, without the tests that take minutes
+	$(TESTED) pytest $(FAULTS) -m "not long" $(PYTEST_ARGS)
+
+.PHONY: test-fault-here
+test-fault-here: venv-test sandbox
 	$(TESTED) pytest $(FAULTS) $(PYTEST_ARGS)
+
+.PHONY: test-fault
+test-fault: ## All fault tests on this machine's Slurm, then test-debian13
+	@MAKE="$(MAKE)" tests/tools/stages.sh test-fault-here test-debian13
+
+.PHONY: test-debian13
+test-debian13: ## Playbooks and faults on Debian 13's Slurm 24.11, in a bare system that is gone afterwards
+	tests/tools/root.sh -p procps trixie env MAKE=make "PYTEST_ARGS=$(PYTEST_ARGS)" \
+	  tests/tools/stages.sh test-scenarios test-fault-here
 
 .PHONY: bench
 bench: venv-test sandbox ## Run each script of tests/bench and show its last line

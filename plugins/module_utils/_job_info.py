@@ -259,9 +259,11 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
         facts["work_dir"] = facts.get("work_dir") or queued.work_dir or None
         facts["submit_time"] = facts.get("submit_time") or queued.submit_time
         facts["start_time"] = facts.get("start_time") or (queued.start_time if verdict.state != "PENDING" else None)
-        # The queue knows the nodes of a job that runs; the accounting is told of them some seconds later.
+        # The queue knows the nodes of a job that runs; the accounting is told of them some seconds later. Until then,
+        # when it has no working folder either, it names at most the first one.
         queued_nodes = sorted({node for item in verdict.queue_rows for node in item.nodes})
-        facts["nodes"] = (queued_nodes if verdict.in_queue else []) or facts.get("nodes") or queued_nodes
+        incomplete = not all(item.work_dir for item in verdict.rows)
+        facts["nodes"] = (queued_nodes if verdict.in_queue or incomplete else []) or facts.get("nodes") or queued_nodes
     return facts
 
 

@@ -116,8 +116,9 @@ def _message(info: Mapping[str, Any], judgement: gates.Judgement) -> str:
         repeats = gate.name == "slurm" and info["verdict"] == OUTCOME_FAILED and bool(info["message"])
         if gate.passed is True or repeats:
             continue
-        shown = f' In the log: "{gate.evidence}".' if gate.name == "log" and gate.passed is False and gate.evidence else ""
-        parts.append(gate.message + shown)
+        parts.append(gate.message)
+        if gate.name == "log" and gate.passed is False and gate.evidence:
+            parts.append(f'In the log: "{gate.evidence}".')
     return " ".join(part for part in parts if part)
 
 

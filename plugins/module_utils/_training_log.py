@@ -19,8 +19,9 @@ Rules that the numbers follow:
 * A log to which a requeued job was appended holds more than one attempt. Facts are those of the last one. An attempt
   begins when a rank registers again, when NeMo prints its configuration again after progress, when a bar of the same
   epoch starts again at zero, or when its clock runs back by half.
-* Beyond the first ``FULL_SCAN_BYTES`` failures are looked for in lines that say "error: ", in the blocks of the
-  first such lines, and in the last block. Counts of lines are lower bounds in longer logs.
+* Beyond the first ``FULL_SCAN_BYTES`` failures are looked for in the blocks that hold a traceback or an error of srun
+  (all lines of the first such blocks, of later ones only these), and in the last block. Counts of lines are lower
+  bounds in longer logs.
 * After ``BAR_LIMIT`` bars (more than any training draws) only the last bar of a block is read; ``thinned`` says so.
 """
 
@@ -69,9 +70,9 @@ SEGMENT_LIMIT_BYTES = 1 << 20
 SEGMENT_REACH_BYTES = 8192
 # Failures start early or end the log; 8 MiB hold the start of any job, and scanning them fully costs half a second.
 FULL_SCAN_BYTES = 8 << 20
-# Later blocks that hold "error" and are scanned in full, for the lines around an error that do not say "error".
+# Later blocks with a traceback or an error of srun that are scanned in full, for the lines around it.
 FULL_SCAN_EXTRA_BLOCKS = 24
-# Beyond the full scan: lines that say "error" and are compared with the table; a log with more of them repeats itself.
+# Beyond the full scan: tracebacks and errors of srun looked at; a log with more of them repeats itself.
 TROUBLE_LIMIT = 20_000
 # The same for each string that marks progress, a stop or a rank.
 MARK_LIMIT = 200_000
@@ -415,8 +416,13 @@ _FORMATS: dict[str, _Format] = {
         timing_key="train_step_timing in s",
         loss_marks=(b"reduced_train_loss=", b"train_loss=", b"loss="),
         timing_mark=b"train_step_timing in s=",
-        tokens_anywhere=(b"GLOBAL_RANK: ", b"Trainer"),
-        tokens_scanned=(b" processes", b"states from the", b"Experiment configuration", b"NCCL INFO Bootstrap "),
+        tokens_anywhere=(
+            b"distributed: GLOBAL_RANK: ", b"`Trainer.fit` stopped: ", b"Time limit reached. Elapsed time is ",
+        ),
+        tokens_scanned=(
+            b"GLOBAL_RANK: ", b"Trainer", b" processes", b"states from the", b"Experiment configuration",
+            b"NCCL INFO Bootstrap ",
+        ),
         has_bars=True,
     ),
     "huggingface": _Format(
@@ -441,14 +447,15 @@ _FORMATS: dict[str, _Format] = {
         timing_key=None,
         loss_marks=(),
         timing_mark=b"",
-        tokens_anywhere=(b"GLOBAL_RANK: ",),
-        tokens_scanned=(b" processes", b"NCCL INFO Bootstrap "),
+        tokens_anywhere=(b"distributed: GLOBAL_RANK: ",),
+        tokens_scanned=(b"GLOBAL_RANK: ", b" processes", b"NCCL INFO Bootstrap "),
         has_bars=False,
     ),
 }
 
-# What lines of errors have in common: "error: " of Slurm, "RuntimeError: " of Python. A longer string is found faster.
-_TROUBLE = b"rror: "
+# What every failure of a running job leaves behind: Python's traceback, or srun's word on a task that ended. The
+# strings of the light scan are long on purpose: the longer, the faster they are searched.
+_TROUBLE = (b"Traceback (most recent call last)", b"srun: error: ")
 
 
 def _format(log_format: str) -> _Format:
@@ -565,7 +572,7 @@ class _Reader:
         self._cut_segments = 0
         self._bars_read = 0
         self._marks_left = dict.fromkeys(self._format.tokens_anywhere, MARK_LIMIT)
-        self._marks_left[_TROUBLE] = TROUBLE_LIMIT
+        self._marks_left.update(dict.fromkeys(_TROUBLE, TROUBLE_LIMIT))
         self._trouble_seen = False
         self._extra_blocks = FULL_SCAN_EXTRA_BLOCKS
         self._thinned = False
@@ -645,15 +652,15 @@ class _Reader:
         if b"\n" not in block:
             # Bars and nothing else: a message would end its line. Only one that is being ended may be here.
             low = max(0, len(block) - SEGMENT_REACH_BYTES)
-        tokens = [token for token in (_TROUBLE, *self._format.tokens_anywhere) if self._marks_left[token] > 0]
+        tokens = [token for token in (*_TROUBLE, *self._format.tokens_anywhere) if self._marks_left[token] > 0]
         self._trouble_seen = False
         found: dict[int, tuple[int, int, int]] = {}
         for token in tokens:
             limit = self._marks_left[token]
             count = self._find_marks(block, token, low, limit, found)
             self._marks_left[token] = limit - count
-            if token == _TROUBLE:
-                self._trouble_seen = count > 0
+            if count and token in _TROUBLE:
+                self._trouble_seen = True
         return deque(sorted(found.values()))
 
     def _marked_lines(self, block: bytes, tokens: Sequence[bytes], final: bool) -> deque[tuple[int, int, int]]:

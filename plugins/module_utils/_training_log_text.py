@@ -21,9 +21,6 @@ _MAX_DIGITS = 15
 # Escape sequences of terminals: colours and cursor movements (ECMA-48 "CSI" sequences) and two-character ones.
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 
-# `srun -l` writes the task number before each line, padded with blanks or zeros to the width of the largest one.
-_RANK_PREFIX = re.compile(rb"^\s*0*(\d{1,6}): ?")
-
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 _NUMBER = re.compile(r"[+-]?(?:(\d+)\.?(\d*)|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$", re.ASCII)
@@ -78,14 +75,6 @@ def strip_ansi(data: bytes) -> bytes:
     if b"\x1b" not in data:
         return data
     return _ANSI.sub(b"", data)
-
-
-def split_rank_prefix(segment: bytes) -> tuple[int | None, bytes]:
-    """Split the task number that ``srun -l`` writes from the rest of a line; without one the number is None."""
-    match = _RANK_PREFIX.match(segment)
-    if match is None:
-        return None, segment
-    return int(match.group(1)), segment[match.end():]
 
 
 def readable(segment: bytes, limit: int) -> str:

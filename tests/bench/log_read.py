@@ -58,7 +58,7 @@ def piece(kind: str, start: int, total: int) -> bytes:
                     f"Channel {channel:02d}/0 : 11[3] -> 3[3] [receive] via NET/IB/{channel}/GDRDMA"
                 )
         if kind == "errors":
-            parts.append(f"\n{step % 16:2d}: [E socket.cpp:{step % 900}] retry {step}: the last error was: try again")
+            parts.append(f"\n{step % 16:2d}: srun: error: the answer to try {step} was: {step % 900}, trying again")
     return "".join(parts).encode("utf-8")
 
 

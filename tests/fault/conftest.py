@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,10 +23,13 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     yield handle
     for play in handle.plays:
         play.kill()
-    handle.repair("munged", "mariadbd", "sshd", "slurmdbd", "slurmctld", *(f"slurmd-gpu00{n}" for n in (1, 2, 3, 4)))
-    if CONF.read_text() != before:
+    changed = CONF.read_text() != before
+    if changed:
         CONF.write_text(before)
-        handle.reread(restart=True)
+        handle.signal("slurmctld", signal.SIGKILL)
+    handle.repair("munged", "mariadbd", "sshd", "slurmdbd", "slurmctld", *(f"slurmd-gpu00{n}" for n in (1, 2, 3, 4)))
+    if changed:
+        handle.command("scontrol", "reconfigure")
     for job_id, _state in handle.jobs():
         handle.command("scancel", job_id, check=False)
     for node in ("gpu001", "gpu002", "gpu003", "gpu004"):

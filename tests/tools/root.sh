@@ -95,16 +95,18 @@ furnish() {
     cp -L /etc/resolv.conf "$root/etc/resolv.conf"
     echo "fresh-$suite" >"$root/etc/hostname"
     printf '127.0.0.1 localhost\n127.0.1.1 fresh-%s\n::1 localhost ip6-localhost\n' "$suite" >"$root/etc/hosts"
-    local file
-    for file in /etc/pip.conf /etc/xdg/pip "${HOME:-/root}/.config/pip/pip.conf"; do
+    # Without what names folders of this machine, which are not there.
+    local file place
+    for file in /etc/pip.conf /etc/xdg/pip/pip.conf "${HOME:-/root}/.config/pip/pip.conf"; do
         [[ -e "$file" ]] || continue
-        mkdir -p "$root$(dirname "${file/#${HOME:-/root}//root}")"
-        cp -rL "$file" "$root${file/#${HOME:-/root}//root}"
+        place=$root${file/#${HOME:-/root}//root}
+        mkdir -p "${place%/*}"
+        sed -E 's#file:[^ ]*##g; /^(find-links|constraint) *=/d' "$file" >"$place"
     done
     cp -L /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
     # What a profile of the user would set there, and nothing else of today's environment.
     declare -px | grep -E '^declare -x ([A-Za-z]+_proxy|[A-Z]+_PROXY|PIP_[A-Z_]+|(SSL|CURL|REQUESTS)_[A-Z_]+|TERM|CI)=' \
-        >"$root/checkout.environment" || true
+        | grep -v ' PIP_FIND_LINKS=' >"$root/checkout.environment" || true
 }
 
 # Everything below runs inside, as the first process of the new namespaces.
@@ -192,16 +194,26 @@ make_archive
 
 run=$(mktemp -d "$roots/run.XXXXXX")
 root=$run/root
-network=''
+network='' inner=''
 # shellcheck disable=SC2329  # called by the trap
 clean() {
-    [[ -z "$network" ]] || kill "$network" 2>/dev/null || true
-    rm -rf --one-file-system "$run"
+    # unshare ignores gentler signals; with it go all processes inside, which may still write for a moment.
+    for pid in $network $inner; do
+        kill -KILL "$pid" 2>/dev/null && wait "$pid" 2>/dev/null || true
+    done
+    local try
+    for try in 1 2 3 4 5 6 7 8; do
+        rm -rf --one-file-system "$run" 2>/dev/null && return
+        sleep "0.$try"
+    done
+    say "could not remove $run"
 }
 trap clean EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
 furnish
 
-# The network comes as soon as the namespaces are there; they are a process that stays in the foreground, for Ctrl-C.
+# The network comes as soon as the namespaces are there.
 (
     until [[ -s "$run/pid" ]] && pid=$(cat "$run/pid") &&
         [[ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]]; do
@@ -214,9 +226,14 @@ network=$!
 
 say "running: $*"
 status=0
+# In the background only so that a signal to this script is not kept waiting; Ctrl-C works inside as anywhere.
 # shellcheck disable=SC2016  # for the inner shell
-env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DGXC_ROOTS="$roots" DGXC_ROOT_INSIDE="$root" \
+env --default-signal=INT,QUIT -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    DGXC_ROOTS="$roots" DGXC_ROOT_INSIDE="$root" \
     bash -c 'echo $$ >"$0/pid"; exec unshare --mount --pid --net --uts --ipc --fork --kill-child "$@"' "$run" \
-    "$checkout/tests/tools/root.sh" ${fresh:+-f} ${user:+-u "$user"} ${extra:+-p "$extra"} "$suite" "$@" || status=$?
+    "$checkout/tests/tools/root.sh" ${fresh:+-f} ${user:+-u "$user"} ${extra:+-p "$extra"} "$suite" "$@" <&0 &
+inner=$!
+wait "$inner" || status=$?
+inner=''
 say "the command ended with $status after $SECONDS s"
 exit "$status"

@@ -34,12 +34,18 @@ FROZEN, SILENT = "it is frozen", "it does not answer"
 
 
 def processes() -> dict[int, dict[str, str]]:
-    """Return every process that can be read: pid -> name of the program, command line, environment, state, owner."""
+    """Return every process that can be read: pid -> name of the program, command line, environment, state, owner.
+
+    Those in containers on this machine, where there may be another sandbox of the same prefix, are not ours.
+    """
     found = {}
+    ours = os.readlink("/proc/self/ns/pid")
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
+            if os.readlink(folder / "ns" / "pid") != ours:
+                continue
             state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
             found[int(folder.name)] = {
                 "program": os.path.basename(os.readlink(folder / "exe")).removesuffix(" (deleted)"),

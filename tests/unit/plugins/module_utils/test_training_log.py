@@ -387,12 +387,13 @@ def test_failures_deep_in_a_large_log() -> None:
         for _ in range(5):
             yield filler
         yield late
-    named = reader.read_log(chunks(b"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.\n"), "nemo")
-    assert [failure.name for failure in named.failures] == ["host_memory"]
-    # A line that does not say "error" is found beside one that does, and at the end.
-    beside = b"x NCCL WARN Bootstrap : no socket interface found\nRuntimeError: NCCL error: 5\n"
+    killed = b"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.\nsrun: error: gpu001: task 3: Killed\n"
+    named = reader.read_log(chunks(killed), "nemo")
+    assert {failure.name for failure in named.failures} == {"host_memory", "task_failed"}
+    # A line that names the cause is found beside the traceback.
+    beside = b"x NCCL WARN Bootstrap : no socket interface found\nTraceback (most recent call last):\n"
     names = {failure.name for failure in reader.read_log(chunks(beside), "nemo").failures}
-    assert names == {"nccl_interface", "nccl_error"}
+    assert names == {"nccl_interface", "traceback"}
     last = reader.read_log(chunks(late=b"bash: line 1: 55 Segmentation fault\n"), "nemo")
     assert [failure.name for failure in last.failures] == ["crash_signal"]
     stop = reader.read_log(chunks(early=b"`Trainer.fit` stopped: `max_steps=20` reached.\n"), "nemo")
@@ -575,7 +576,7 @@ def test_marks_beyond_their_limit_are_still_found_at_the_end(monkeypatch: pytest
     for name, value in (("TROUBLE_LIMIT", 5), ("MARK_LIMIT", 5), ("FULL_SCAN_BYTES", 0), ("FULL_SCAN_EXTRA_BLOCKS", 0)):
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(reader, "BLOCK_BYTES", 1000)
-    text = "an error: Trainer says hello\n" * 500 + "`Trainer.fit` stopped: `max_steps=9` reached.\n"
+    text = "srun: error: `Trainer.fit` stopped: x\n" * 500 + "`Trainer.fit` stopped: `max_steps=9` reached.\n"
     assert read(text).stop_steps == 9
 
 

@@ -123,11 +123,8 @@ def test_the_inside_of_something_else_is_no_bar() -> None:
     assert text.parse_bar_text(b"INFO|trainer.py:2044") is None
 
 
-def test_ansi_and_rank_prefix() -> None:
+def test_ansi() -> None:
     assert text.strip_ansi(b"\x1b[32mloss\x1b[0m: 1.0\x1b[A") == b"loss: 1.0"
-    assert text.split_rank_prefix(b" 03: hello") == (3, b"hello")
-    assert text.split_rank_prefix(b"0: hello") == (0, b"hello")
-    assert text.split_rank_prefix(b"hello: 1") == (None, b"hello: 1")
 
 
 def test_evidence_is_one_bounded_line() -> None:
