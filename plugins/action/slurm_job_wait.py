@@ -124,7 +124,7 @@ class ActionModule(ActionBase):
             self._reset_connection()
             raise LookFailed(str(answer.get("msg")), unreachable=True)
         if answer.get("failed") or "jobs" not in answer:
-            raise LookFailed(str(answer.get("msg") or answer.get("module_stderr") or "no answer"), unreachable=False)
+            raise LookFailed(_reason(answer), unreachable=False)
         return answer
 
     def _reset_connection(self) -> None:
@@ -151,6 +151,15 @@ class ActionModule(ActionBase):
         result["changed"] = bool(answer.get("changed"))
         for job in answer.get("jobs") or []:
             display.display("[{}] {}: {}".format(task_vars.get("inventory_hostname"), job["name"], job["message"]))
+
+
+def _reason(answer: Mapping[str, Any]) -> str:
+    """Why a module gave no result: its own sentence, or the last line of what it printed or raised."""
+    for text in (answer.get("msg"), answer.get("module_stderr"), answer.get("exception"), answer.get("module_stdout")):
+        lines = str(text or "").strip().splitlines()
+        if lines:
+            return lines[-1]
+    return "slurm_job_info gave no answer"
 
 
 def _outcome(ending: Ending) -> dict[str, Any]:

@@ -45,6 +45,13 @@ def run_failure(run: Mapping[str, Any]) -> str:
     if logs:
         lines.append("logs: " + ", ".join(str(path) for path in logs))
     lines.append("record: {}".format(run["record"]))
+    if run["verdict"] == "failed":
+        lines.append(
+            "The run is not submitted again by itself: give it resubmit: on_failure "
+            "(-e {}_resubmit=on_failure), or change what was wrong, which makes another run.".format(
+                run.get("workload") or "<workload>"
+            )
+        )
     return "\n".join(lines)
 
 

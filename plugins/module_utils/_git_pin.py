@@ -432,6 +432,13 @@ class PinnedClone:
                 "'git {0}' of {1} took longer than {2:.0f} s: check the network of the login node, or raise"
                 " workspace_timeout.".format(verb, pin.url, self._timeout)
             )
+        if "dubious ownership" in answer.err:
+            raise GitProblem(
+                "'git {0}' refuses {1}, because the repository belongs to another user: let its owner be the user of the"
+                " login node, or run there 'git config --global --add safe.directory <its folder>'.".format(
+                    verb, pin.url
+                )
+            )
         raise GitProblem(
             "'git {0}' for {1} ({2}) failed: {3}.".format(verb, pin.path, pin.url, _reason(answer.err) or "no message")
         )

@@ -10,6 +10,7 @@ This file is private to the collection.
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import asdict, dataclass
 from typing import Any, Mapping, Sequence
@@ -42,9 +43,15 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._training_log impor
 
 #: sbatch's own log when a run names none.
 DEFAULT_LOGS: Mapping[str, str] = {"stdout": "slurm-%j.out"}
-#: How much of a log's end is read for the live progress (bytes), and how many lines a failure shows.
+#: How much of a log's end is read for the live progress (bytes); how many lines a failure shows, out of how many read.
 PROGRESS_TAIL = 65536
 FAILURE_LINES = 12
+FAILURE_LINES_READ = 200
+#: What Pyxis, Enroot and srun say for each of many tasks after the cause; it would push the cause out of sight.
+_NOISE = re.compile(
+    r"another task|required plugin|spank plugin stack|created \d+ |printing enroot log file|child \d+ failed with error"
+    r"|Parallel unsquashfs|blocks\) to write|^\s*\[[=|/\\-]+"
+)
 
 
 @dataclass(frozen=True)
@@ -270,7 +277,11 @@ def _facts(verdict: Verdict) -> dict[str, Any]:
 def _progress(logs: Mapping[str, str], log_format: str) -> dict[str, Any] | None:
     """The newest progress in the logs' ends; the standard output is asked first."""
     for path in _streams(logs):
-        data = read_log_tail(path, PROGRESS_TAIL)
+        try:
+            data = read_log_tail(path, PROGRESS_TAIL)
+        except OSError:
+            # Not there yet, or not visible yet on this host.
+            continue
         progress = tail_progress(data, log_format) if data else None
         if progress is not None:
             return asdict(progress)
@@ -278,11 +289,15 @@ def _progress(logs: Mapping[str, str], log_format: str) -> dict[str, Any] | None
 
 
 def _tail(logs: Mapping[str, str]) -> list[str]:
-    """The last lines of the error log, else of the output log."""
+    """The last lines of the error log, else of the output log, without what only repeats; none when there is no log."""
     for path in reversed(_streams(logs)):
-        lines = last_lines(path, FAILURE_LINES)
-        if lines:
-            return lines
+        try:
+            lines = last_lines(path, FAILURE_LINES_READ)
+        except OSError:
+            continue
+        telling = list(dict.fromkeys(line for line in lines if not _NOISE.search(line))) or lines
+        if telling:
+            return telling[-FAILURE_LINES:]
     return []
 
 
@@ -297,7 +312,11 @@ def subjects_of(parameters: Mapping[str, Any]) -> list[Subject]:
     folders = parameters["run_dirs"]
     if folders is None:
         folders = find_run_folders(parameters["runs_root"])
-    return [subject_of_run(record.load_run(folder)) for folder in folders]
+    runs = [record.load_run(folder) for folder in folders]
+    if parameters["run_dirs"] is None:
+        # Nobody gave an order: the newest submission comes last.
+        runs.sort(key=lambda run: run.last.intent_time if run.last is not None else 0.0)
+    return [subject_of_run(run) for run in runs]
 
 
 def run_slurm_job_info(parameters: Mapping[str, Any]) -> dict[str, Any]:

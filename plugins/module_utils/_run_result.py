@@ -125,13 +125,18 @@ def _message(info: Mapping[str, Any], judgement: gates.Judgement) -> str:
 def _read_logs(
     logs: Mapping[str, str], log_format: str, timeout: float, sleep: Callable[[float], None]
 ) -> LogFacts | None:
-    """The facts of all log streams together; None when no log appears (a network file system may show it late)."""
+    """The facts of all log streams together; None when no log appears (a network file system may show it late).
+
+    A log in no known format is looked through if it is there, and missed by nobody.
+    """
     paths = list(logs.values())
+    if log_format == "none":
+        return read_log_files(paths, log_format) or LogFacts(log_format)
     waited, pause = 0.0, 1.0
     while not any(os.path.exists(path) for path in paths) and waited < timeout:
         sleep(pause)
         waited, pause = waited + pause, min(pause * 2, 10.0)
-    return read_log_files([path for path in paths if os.path.exists(path)], log_format)
+    return read_log_files(paths, log_format)
 
 
 def _row(run: record.Run, subject: job_info.Subject, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -162,9 +162,8 @@ FAILURE_RULES: tuple[FailureRule, ...] = (
     ),
     _rule(
         "host_not_resolved", True,
-        (b"gai error", b"Name or service not known", b"failure in name resolution", b"ould not resolve host"),
-        rb"cannot be retrieved \(gai error|Name or service not known|[Tt]emporary failure in name resolution"
-        rb"|[Cc]ould not resolve host",
+        (b"gai error", b"Name or service not known", b"failure in name resolution"),
+        rb"cannot be retrieved \(gai error|Name or service not known|[Tt]emporary failure in name resolution",
         "a host name could not be resolved",
         "take MASTER_ADDR from the job's node list (scontrol show hostnames) and check name resolution on the nodes",
     ),

@@ -317,6 +317,8 @@ def duration(seconds: float) -> str:
 def describe(info: Mapping[str, Any]) -> str:
     """One line about a job: name, id, state, nodes, and how far it is."""
     name = info.get("name") or info.get("run_dir") or ""
+    if info.get("verdict") in (FAILED, UNKNOWN) and info.get("message"):
+        return "{}: {}".format(name, first_line(info["message"]))
     job_id = info.get("job_id")
     parts = [name if not job_id or name == "job " + str(job_id) else f"{name}: job {job_id}"]
     verdict = info.get("verdict")
@@ -333,8 +335,8 @@ def describe(info: Mapping[str, Any]) -> str:
     details = []
     if verdict == SUCCEEDED and info.get("elapsed") is not None:
         details.append("after {}".format(duration(info["elapsed"])))
-    if verdict in (FAILED, UNKNOWN) or (verdict == ACTIVE and info.get("message")):
-        details.append(first_line(info.get("message") or ""))
+    if verdict == ACTIVE and info.get("message"):
+        details.append(first_line(info["message"]))
     if verdict == ACTIVE and info.get("state") == "RUNNING" and (info.get("elapsed") or 0) > FIRST_HEARTBEAT:
         details.append("for {}".format(duration(info["elapsed"])))
     if verdict == ACTIVE:

@@ -106,9 +106,17 @@ def test_a_running_job_shows_its_step():
 
 def test_a_failure_names_its_kind_its_logs_and_its_record():
     text = run_failure(
-        {**RESULT, "verdict": "failed", "failure_class": "timeout", "message": "too late.", "logs": {"stdout": "/s/o"}}
+        {
+            **RESULT,
+            "verdict": "failed",
+            "failure_class": "timeout",
+            "message": "too late.",
+            "logs": {"stdout": "/s/o"},
+            "workload": "nemo_gpt3",
+        }
     )
-    assert text == "hello: failed (timeout): too late.\nlogs: /s/o\nrecord: /s/record.json"
+    assert text.startswith("hello: failed (timeout): too late.\nlogs: /s/o\nrecord: /s/record.json\n")
+    assert "-e nemo_gpt3_resubmit=on_failure" in text
 
 
 def test_jobs_are_shown_with_their_progress():

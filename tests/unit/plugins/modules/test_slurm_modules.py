@@ -92,7 +92,7 @@ def test_a_job_is_submitted_with_its_diff_and_adopted_later(site, capsys):
     assert (result["changed"], told["action"], told["job_id"]) == (True, "submitted", "12")
     folder = told["attempt_dir"]
     assert result["diff"][0]["after"] == f"#!/bin/bash\necho hello > {folder}/x\n"
-    assert any("note from the site" in str(warning) for warning in result["warnings"])
+    assert told["warnings"] == ["sbatch: note from the site"]
     (call,) = site.calls("sbatch")
     assert f"--chdir={folder}" in call
     assert "--qos=high --exclusive" in call
@@ -140,7 +140,7 @@ def test_check_mode_tells_a_refusal_and_a_silent_slurm(site, capsys):
     site.says("sbatch", "", "sbatch: error: Unable to contact slurm controller (connect failure)\n", 1)
     result = submit(site, capsys, True, **job(site))
     assert result["jobs"][0]["action"] == "planned"
-    assert "could not answer" in str(result["warnings"])
+    assert "could not answer" in result["jobs"][0]["warnings"][0]
 
 
 BAD = [

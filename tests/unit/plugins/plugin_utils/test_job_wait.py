@@ -235,9 +235,7 @@ def test_many_jobs_are_counted_and_only_failures_are_named():
     stage = Stage(*[jobs] * 20, ended, keys=keys)
     stage.run()
     assert any("100 jobs: 100 RUNNING" in line for line in stage.said)
-    assert [line for line in stage.said if "FAILED" in line] == [
-        "[sandbox] r7: job 8 FAILED on gpu001, job 8 ended as FAILED, exit code 1"
-    ]
+    assert [line for line in stage.said if "FAILED" in line] == ["[sandbox] r7: job 8 ended as FAILED, exit code 1"]
     assert len(stage.said) < 10
 
 
