@@ -434,10 +434,8 @@ class PinnedClone:
             )
         if "dubious ownership" in answer.err:
             raise GitProblem(
-                "'git {0}' refuses {1}, because the repository belongs to another user: let its owner be the user of the"
-                " login node, or run there 'git config --global --add safe.directory <its folder>'.".format(
-                    verb, pin.url
-                )
+                "'git {0}' refuses {1}, because the repository belongs to another user: let your user on the login node"
+                " own it, or run there 'git config --global --add safe.directory <its folder>'.".format(verb, pin.url)
             )
         raise GitProblem(
             "'git {0}' for {1} ({2}) failed: {3}.".format(verb, pin.path, pin.url, _reason(answer.err) or "no message")

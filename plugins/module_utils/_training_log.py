@@ -367,9 +367,7 @@ _TIME_UP = re.compile(rb"Time limit reached\. Elapsed time is ([0-9:]+|\d+ days?
 _EARLY = re.compile(rb"Signaling Trainer to stop")
 _RESTORED = re.compile(rb"Restor(?:ing|ed all) states from the checkpoint")
 _NEMO_START = re.compile(rb"\*{4,} Experiment configuration \*{4,}")
-_NEMO_ITERATION = re.compile(
-    rb"Training epoch (\d{1,9}), iteration (\d{1,12})/(\d{1,12}) \| ([^\r\n]{0,4000})"
-)
+_NEMO_ITERATION = re.compile(rb"Training epoch (\d{1,9}), iteration (\d{1,12})/(\d{1,12}) \| ([^\r\n]{0,4000})")
 _NCCL_HOST = re.compile(rb"([A-Za-z0-9][\w.-]{0,200}):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ")
 
 _HF_RUNNING = re.compile(rb"\*{5} Running training \*{5}")
@@ -417,10 +415,16 @@ _FORMATS: dict[str, _Format] = {
         loss_marks=(b"reduced_train_loss=", b"train_loss=", b"loss="),
         timing_mark=b"train_step_timing in s=",
         tokens_anywhere=(
-            b"distributed: GLOBAL_RANK: ", b"`Trainer.fit` stopped: ", b"Time limit reached. Elapsed time is ",
+            b"distributed: GLOBAL_RANK: ",
+            b"`Trainer.fit` stopped: ",
+            b"Time limit reached. Elapsed time is ",
         ),
         tokens_scanned=(
-            b"GLOBAL_RANK: ", b"Trainer", b" processes", b"states from the", b"Experiment configuration",
+            b"GLOBAL_RANK: ",
+            b"Trainer",
+            b" processes",
+            b"states from the",
+            b"Experiment configuration",
             b"NCCL INFO Bootstrap ",
         ),
         has_bars=True,
@@ -434,9 +438,17 @@ _FORMATS: dict[str, _Format] = {
         timing_mark=b"",
         tokens_anywhere=(b"***** Running training", b"'epoch': ", b"Training completed. Do"),
         tokens_scanned=(
-            b"GLOBAL_RANK: ", b"NCCL INFO Bootstrap ", b"  Num examples", b"  Num Epochs", b"  Instantaneous batch",
-            b"  Total train batch", b"  Gradient Accum", b"  Total optimization", b"  Number of trainable",
-            b"Num processes: ", b"Continuing training from",
+            b"GLOBAL_RANK: ",
+            b"NCCL INFO Bootstrap ",
+            b"  Num examples",
+            b"  Num Epochs",
+            b"  Instantaneous batch",
+            b"  Total train batch",
+            b"  Gradient Accum",
+            b"  Total optimization",
+            b"  Number of trainable",
+            b"Num processes: ",
+            b"Continuing training from",
         ),
         has_bars=True,
     ),
@@ -462,9 +474,7 @@ def _format(log_format: str) -> _Format:
     try:
         return _FORMATS[log_format]
     except KeyError:
-        raise ValueError(
-            "log_format is '%s', but must be one of %s" % (log_format, ", ".join(LOG_FORMATS))
-        ) from None
+        raise ValueError("log_format is '%s', but must be one of %s" % (log_format, ", ".join(LOG_FORMATS))) from None
 
 
 def _value_in(inside: bytes, mark: bytes) -> bytes:
@@ -493,8 +503,8 @@ def _counters(text: BarText) -> tuple[dict[str, Any] | None, dict[str, Any] | No
 
 def _text_before(block: bytes, at: int) -> bytes:
     """Return what stands before a place on its line, at most ``BAR_WORDS_BYTES``."""
-    before = block[max(0, at - 120):at]
-    return before[max(before.rfind(b"\r"), before.rfind(b"\n")) + 1:]
+    before = block[max(0, at - 120) : at]
+    return before[max(before.rfind(b"\r"), before.rfind(b"\n")) + 1 :]
 
 
 def _bar_at(block: bytes, at: int) -> _Bar | None:
@@ -601,7 +611,7 @@ class _Reader:
         data = b"".join(self._pieces)
         end = len(data) - len(data) % BLOCK_BYTES
         for start in range(0, end, BLOCK_BYTES):
-            self._take_block(data[start:start + BLOCK_BYTES])
+            self._take_block(data[start : start + BLOCK_BYTES])
         self._pieces = [data[end:]] if end < len(data) else []
         self._pieces_size = len(data) - end
 
@@ -697,7 +707,7 @@ class _Reader:
     def _read_line(self, block: bytes, place: tuple[int, int, int]) -> None:
         _at, start, end = place
         # With its end, which tells a whole number from one that was cut.
-        line = block[start:end + 1]
+        line = block[start : end + 1]
         self._read_events(line)
         if self._format.name == "nemo":
             self._read_lightning(line)
@@ -868,11 +878,7 @@ class _Reader:
             bars_read += 1
             attempt = self._attempt
             words = self._last_training_words
-            if (
-                match.group(1, 2) == attempt.step_text
-                and words
-                and block[at - len(words):at] == words
-            ):
+            if match.group(1, 2) == attempt.step_text and words and block[at - len(words) : at] == words:
                 # The same step drawn again, the most frequent case: kept as it is, read when the step is over.
                 attempt.redrawn = (match, block)
             else:
@@ -896,14 +902,14 @@ class _Reader:
     def _kind(self, block: bytes, at: int) -> tuple[str | None, int | None]:
         # Successive bars have the same words before them until the percentage changes.
         words, kind = self._last_kind
-        if words and block[at - len(words):at] == words:
+        if words and block[at - len(words) : at] == words:
             return kind
         low = max(0, at - BAR_WORDS_BYTES)
         before = block[low:at]
         start = max(before.rfind(b"\r"), before.rfind(b"\n")) + 1
         kind = self._format.bar_kind(before[start:])
         # Remembered with the line break before the words: without it, other words could stand there.
-        words = before[start - 1:] if start > 0 else b""
+        words = before[start - 1 :] if start > 0 else b""
         self._last_kind = (words, kind)
         if kind[0] == "train":
             self._last_training_words = words
@@ -1090,7 +1096,7 @@ class _Reader:
         if bar is None:
             return b""
         block = self._attempt.bar_block
-        return _text_before(block, bar.start) + block[bar.start:bar.end]
+        return _text_before(block, bar.start) + block[bar.start : bar.end]
 
     def _read_last_bar(self) -> None:
         """Read the last bar of the attempt in full, and the first one with counters."""
@@ -1166,9 +1172,17 @@ class _Reader:
         warmup = warmup_steps(attempt.facts.total_steps)
         if self._format.timing_key is not None:
             return StepTiming(
-                statistics.mean, statistics.standard_deviation(), statistics.count, attempt.timing_first,
-                attempt.timing_last, statistics.minimum, statistics.maximum, warmup, attempt.timing_half_width,
-                "log: %s" % self._format.timing_key, self._thinned,
+                statistics.mean,
+                statistics.standard_deviation(),
+                statistics.count,
+                attempt.timing_first,
+                attempt.timing_last,
+                statistics.minimum,
+                statistics.maximum,
+                warmup,
+                attempt.timing_half_width,
+                "log: %s" % self._format.timing_key,
+                self._thinned,
             )
         start, last = attempt.clock_start, attempt.clock_last
         if start is None or last is None or last[0] <= start[0]:
@@ -1176,8 +1190,16 @@ class _Reader:
         steps = last[0] - start[0]
         # The clock has whole seconds: the mean is taken over the whole span, which the rounding hardly touches.
         return StepTiming(
-            (last[1] - start[1]) / steps, statistics.standard_deviation(), steps, start[0] + 1, last[0],
-            statistics.minimum, statistics.maximum, warmup, 1.0 / steps, "log: clock of the progress bar",
+            (last[1] - start[1]) / steps,
+            statistics.standard_deviation(),
+            steps,
+            start[0] + 1,
+            last[0],
+            statistics.minimum,
+            statistics.maximum,
+            warmup,
+            1.0 / steps,
+            "log: clock of the progress bar",
             self._thinned,
         )
 
@@ -1269,9 +1291,7 @@ def _expand_ranges(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def tail_progress(
-    read_tail: bytes | Callable[[], bytes], log_format: str, total: int | None = None
-) -> Progress | None:
+def tail_progress(read_tail: bytes | Callable[[], bytes], log_format: str, total: int | None = None) -> Progress | None:
     """Return the progress that the last whole training bar in the last bytes of a log shows; None without one.
 
     ``read_tail`` gives those bytes, or is a function that reads them; they may begin in the middle of a line. ``total``

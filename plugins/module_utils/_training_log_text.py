@@ -83,7 +83,7 @@ def readable(segment: bytes, limit: int) -> str:
     text = _CONTROL.sub(" ", text).replace("\t", " ").strip()
     if len(text) > limit:
         head = limit * 2 // 3
-        text = text[:head] + " ... " + text[len(text) - (limit - head - 5):]
+        text = text[:head] + " ... " + text[len(text) - (limit - head - 5) :]
     return text
 
 
@@ -159,7 +159,7 @@ def parse_bar_text(inside: bytes) -> BarText | None:
     remaining = parse_duration(match.group(2)) if match.group(2) else None
     rate: float | None = None
     values: dict[str, str] = {}
-    for item in inside[match.end():].split(b","):
+    for item in inside[match.end() :].split(b","):
         key, separator, value = item.strip().partition(b"=")
         if separator:
             values[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")

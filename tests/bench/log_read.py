@@ -64,9 +64,9 @@ def piece(kind: str, start: int, total: int) -> bytes:
 
 def write_log(stream: IO[bytes], kind: str, size: int) -> int:
     """Write a log of at least ``size`` bytes; return the number of bytes."""
-    written = stream.write(b"".join(
-        b"Initializing distributed: GLOBAL_RANK: %d, MEMBER: %d/16\n" % (rank, rank + 1) for rank in range(16)
-    ))
+    written = stream.write(
+        b"".join(b"Initializing distributed: GLOBAL_RANK: %d, MEMBER: %d/16\n" % (rank, rank + 1) for rank in range(16))
+    )
     steps = 0
     total = 10_000_000
     while written < size:
@@ -98,12 +98,20 @@ def read_only(path: str, log_format: str) -> None:
     facts = _training_log.read_log_file(path, log_format)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     peak_mb = peak_memory_mb()
-    print(json.dumps({
-        "seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3), "peak_mb": round(peak_mb, 1),
-        "last_step": facts.last_step, "rank_count": facts.rank_count, "stop_reason": facts.stop_reason,
-        "thinned": facts.step_timing.thinned if facts.step_timing else None,
-        "averaged": facts.step_timing.count if facts.step_timing else 0,
-    }))
+    print(
+        json.dumps(
+            {
+                "seconds": round(seconds, 3),
+                "cpu_seconds": round(cpu_seconds, 3),
+                "peak_mb": round(peak_mb, 1),
+                "last_step": facts.last_step,
+                "rank_count": facts.rank_count,
+                "stop_reason": facts.stop_reason,
+                "thinned": facts.step_timing.thinned if facts.step_timing else None,
+                "averaged": facts.step_timing.count if facts.step_timing else 0,
+            }
+        )
+    )
 
 
 def main() -> int:
@@ -130,12 +138,17 @@ def main() -> int:
         wc_seconds = time.perf_counter() - began
         answer = subprocess.run(
             [arguments.python, __file__, "--read", stream.name, "--log-format", arguments.log_format],
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         )
     result = json.loads(answer.stdout.splitlines()[-1])
     limit = 2.0 * wc_seconds + TIME_LIMIT_EXTRA_SECONDS * max(size / FULL_SIZE, 0.1)
     result.update(
-        wc_seconds=round(wc_seconds, 3), limit_seconds=round(limit, 3), bytes=size, kind=arguments.kind,
+        wc_seconds=round(wc_seconds, 3),
+        limit_seconds=round(limit, 3),
+        bytes=size,
+        kind=arguments.kind,
         within_limits=result["seconds"] <= limit and result["peak_mb"] <= MEMORY_LIMIT_MB,
     )
     print(json.dumps(result))

@@ -354,7 +354,12 @@ def test_a_profile_that_talks_and_sets_slurm_variables(sandbox: Sandbox):
 
 
 def test_a_site_without_accounting(sandbox: Sandbox):
-    sandbox.configure("AccountingStorageType=accounting_storage/none", "AccountingStorageEnforce=", restart=True)
+    sandbox.configure(
+        "AccountingStorageType=accounting_storage/none",
+        "AccountingStorageEnforce=",
+        "AccountingStorageTRES=",
+        restart=True,
+    )
     output = sandbox.play("sleep 3").succeeds()
     assert "COMPLETED" in output
     assert sandbox.record()["verdict"] == "succeeded"

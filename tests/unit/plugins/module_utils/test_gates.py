@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,21 @@ from ansible_collections.dgxc.workloads.plugins.module_utils import _gates, _tra
 from ansible_collections.dgxc.workloads.plugins.module_utils._training_log import LogFacts, merge_facts, read_log
 
 EXPECT: dict[str, Any] = {
-    "nodes": 2, "gpus_per_node": 8, "ranks": 16, "steps": 20, "max_time_seconds": 5400, "global_batch_size": 512,
+    "nodes": 2,
+    "gpus_per_node": 8,
+    "ranks": 16,
+    "steps": 20,
+    "max_time_seconds": 5400,
+    "global_batch_size": 512,
     "sequence_length": 2048,
 }
 JOB: dict[str, Any] = {
-    "job_id": "181", "state": "COMPLETED", "exit_code": 0, "signal": 0, "verdict": "succeeded", "failure_class": None,
+    "job_id": "181",
+    "state": "COMPLETED",
+    "exit_code": 0,
+    "signal": 0,
+    "verdict": "succeeded",
+    "failure_class": None,
     "nodes": ["gpu001", "gpu002"],
     "steps": [
         {"id": "batch", "state": "COMPLETED", "exit_code": 0, "signal": 0, "nodes": 1, "tasks": 1},
@@ -49,7 +60,8 @@ def training(last: int = 20, first: int = 1, **options: Any) -> str:
 def ranks(world: int = 16, missing: int | None = None) -> str:
     return "".join(
         f"Initializing distributed: GLOBAL_RANK: {rank}, MEMBER: {rank + 1}/{world}\n"
-        for rank in range(world) if rank != missing
+        for rank in range(world)
+        if rank != missing
     )
 
 
@@ -61,7 +73,8 @@ def judge(
     expect: dict[str, Any] | None = None, job: dict[str, Any] | None = None, facts: LogFacts | None = None
 ) -> _gates.Judgement:
     judgement = _gates.judge(
-        {**EXPECT, **(expect or {})}, {**JOB, **(job or {})},
+        {**EXPECT, **(expect or {})},
+        {**JOB, **(job or {})},
         facts if facts is not None else facts_of(training(), ranks() + STOPPED),
     )
     json.dumps(judgement.as_dict(), allow_nan=False)
@@ -74,7 +87,11 @@ def gate(judgement: _gates.Judgement, name: str) -> _gates.Gate:
 
 def test_a_good_run() -> None:
     judgement = judge()
-    assert [(gate.name, gate.passed) for gate in judgement.gates] == [("slurm", True), ("log", True), ("topology", True)]
+    assert [(gate.name, gate.passed) for gate in judgement.gates] == [
+        ("slurm", True),
+        ("log", True),
+        ("topology", True),
+    ]
     assert judgement.verdict == "succeeded"
     seconds = judgement.metrics["seconds_per_step"]
     assert (seconds.unit, seconds.count, seconds.first_step, seconds.last_step) == ("s", 18, 3, 20)
@@ -115,13 +132,22 @@ def test_the_documents_numbers() -> None:
         ({"verdict": "unknown"}, None, "does not know"),
         ({"state": "TIMEOUT", "verdict": None}, False, "TIMEOUT, not COMPLETED"),
         ({"state": "TIMEOUT"}, False, "TIMEOUT, not COMPLETED"),
-        ({"verdict": "failed", "failure_class": "timeout", "message": "The job reached its time limit."}, False,
-         "The job reached its time limit. (timeout)"),
+        (
+            {"verdict": "failed", "failure_class": "timeout", "message": "The job reached its time limit."},
+            False,
+            "The job reached its time limit. (timeout)",
+        ),
         ({"exit_code": 1}, False, "exit code 1"),
         ({"signal": 9}, False, "signal 9"),
         ({"exit_code": None}, None, "no exit code"),
-        ({"steps": [{"id": "0", "state": "FAILED", "exit_code": 1, "nodes": 2, "tasks": 16}],
-          "message": "steps 0 failed, which was asked to be tolerated"}, True, "completed"),
+        (
+            {
+                "steps": [{"id": "0", "state": "FAILED", "exit_code": 1, "nodes": 2, "tasks": 16}],
+                "message": "steps 0 failed, which was asked to be tolerated",
+            },
+            True,
+            "completed",
+        ),
     ],
 )
 def test_the_gate_of_slurm(job: dict[str, Any], passed: bool | None, words: str) -> None:
@@ -177,11 +203,11 @@ def test_without_a_log_nothing_is_known() -> None:
 
 
 def test_samples_within_the_printed_precision() -> None:
-    line = "Epoch 0: : 100%|█| 795/795 [9:07:58<00:00, reduced_train_loss=3.090, global_step=794.0, consumed_samples={}]"
+    line = (
+        "Epoch 0: : 100%|█| 795/795 [9:07:58<00:00, reduced_train_loss=3.090, global_step=794.0, consumed_samples={}]"
+    )
     for printed, passed in (("1.63e+6", True), ("1.62e+6", False), ("1.64e+6", False)):
-        judgement = judge(
-            {"steps": 795, "global_batch_size": 2048}, facts=facts_of(line.format(printed), ranks())
-        )
+        judgement = judge({"steps": 795, "global_batch_size": 2048}, facts=facts_of(line.format(printed), ranks()))
         assert gate(judgement, "log").passed is passed
     rounded = line.replace("794.0", "2e+3").replace("795/795", "2000/2000").format("1.02e+6")
     assert gate(judge({"steps": 2000}, facts=facts_of(rounded, ranks())), "log").passed is True
@@ -229,7 +255,13 @@ def test_the_format_none_checks_crash_text_only() -> None:
         (ranks(), {}, {"nodes": ["gpu001"]}, False, "1 nodes, but 2"),
         (ranks(), {}, {"nodes": ["gpu001", "gpu001"]}, False, "1 nodes, but 2"),
         (ranks(), {}, {"nodes": []}, None, "does not tell the nodes"),
-        (ranks(), {}, {"steps": [{"id": "181.0", "state": "COMPLETED", "nodes": 1, "tasks": 16}]}, False, "step used 1"),
+        (
+            ranks(),
+            {},
+            {"steps": [{"id": "181.0", "state": "COMPLETED", "nodes": 1, "tasks": 16}]},
+            False,
+            "step used 1",
+        ),
         (ranks(), {"nodes": None, "ranks": None}, {"nodes": []}, True, "none were checked"),
     ],
 )
@@ -284,12 +316,17 @@ def test_nonsense_is_named() -> None:
 
 
 @given(
-    st.fixed_dictionaries({}, optional={
-        "state": st.sampled_from(["COMPLETED", "FAILED", "TIMEOUT", "", None]), "exit_code": st.sampled_from([0, 1, None]),
-        "signal": st.sampled_from([0, 9, None]), "nodes": st.lists(st.sampled_from(["gpu001", "gpu002"]), max_size=3),
-        "verdict": st.sampled_from(["succeeded", "failed", "active", "unknown", None]),
-        "steps": st.just([]),
-    }),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "state": st.sampled_from(["COMPLETED", "FAILED", "TIMEOUT", "", None]),
+            "exit_code": st.sampled_from([0, 1, None]),
+            "signal": st.sampled_from([0, 9, None]),
+            "nodes": st.lists(st.sampled_from(["gpu001", "gpu002"]), max_size=3),
+            "verdict": st.sampled_from(["succeeded", "failed", "active", "unknown", None]),
+            "steps": st.just([]),
+        },
+    ),
     st.sampled_from([training(), training(19), "", "x\n", training(loss="nan.0")]),
     st.sampled_from([ranks(), ranks(8), "", STOPPED, TIME_UP, ranks() + STOPPED]),
 )
@@ -303,18 +340,35 @@ def test_success_needs_every_gate(job: dict[str, Any], out: str, err: str) -> No
     assert all(gate.message for gate in judgement.gates)
 
 
-# Logs that a real Slurm job of the sandbox's trainer left behind.
+# Logs that a real Slurm job of the sandbox's trainer left behind. A progress bar writes carriage returns; in the
+# repository, where no line may end in one, U+240D stands for each of them.
 
 LOGS = Path(__file__).resolve().parents[2] / "fixtures" / "logs"
 
 
-def real_facts(name: str) -> LogFacts:
-    facts = _training_log.read_log_files([str(LOGS / f"{name}.out"), str(LOGS / f"{name}.err")], "nemo")
-    assert facts is not None
-    return facts
+def real_log(name: str) -> bytes:
+    return (LOGS / name).read_bytes().replace("\u240d".encode(), b"\r")
 
 
-def test_a_real_complete_run() -> None:
+@pytest.fixture
+def real_facts(tmp_path: Path) -> Callable[[str], LogFacts]:
+    def read(name: str) -> LogFacts:
+        paths = [tmp_path / f"{name}.{stream}" for stream in ("out", "err")]
+        for path in paths:
+            path.write_bytes(real_log(path.name))
+        facts = _training_log.read_log_files([str(path) for path in paths], "nemo")
+        assert facts is not None
+        return facts
+
+    return read
+
+
+def test_the_real_logs_hold_carriage_returns() -> None:
+    assert b"\r" in real_log("nemo_complete.out")
+    assert not any(b"\r" in path.read_bytes() for path in LOGS.iterdir())
+
+
+def test_a_real_complete_run(real_facts: Callable[[str], LogFacts]) -> None:
     facts = real_facts("nemo_complete")
     judgement = judge({"steps": 120}, facts=facts)
     assert judgement.verdict == "succeeded", judgement
@@ -326,7 +380,7 @@ def test_a_real_complete_run() -> None:
     assert (seconds.count, seconds.first_step, seconds.last_step) == (110, 11, 120)
 
 
-def test_a_real_stop_by_max_time() -> None:
+def test_a_real_stop_by_max_time(real_facts: Callable[[str], LogFacts]) -> None:
     facts = real_facts("nemo_max_time")
     assert (facts.stop_reason, facts.stop_elapsed_seconds, facts.last_step) == ("max_time", 4.0, 201)
     assert judge({"steps": 10050, "max_time_seconds": 4}, facts=facts).verdict == "succeeded"
@@ -335,7 +389,7 @@ def test_a_real_stop_by_max_time() -> None:
     assert judge({"steps": 10050, "max_time_seconds": 6}, facts=facts).verdict == "failed"
 
 
-def test_a_real_crash_of_one_rank() -> None:
+def test_a_real_crash_of_one_rank(real_facts: Callable[[str], LogFacts]) -> None:
     facts = real_facts("nemo_crashed_rank")
     judgement = judge({"steps": 20100}, facts=facts)
     log = gate(judgement, "log")
@@ -343,6 +397,6 @@ def test_a_real_crash_of_one_rank() -> None:
     assert "step 146 of 20100" in log.message
     names = {failure.name for failure in facts.failures}
     assert {"traceback", "task_failed"} <= names
-    progress = _training_log.tail_progress((LOGS / "nemo_crashed_rank.out").read_bytes()[-4096:], "nemo")
+    progress = _training_log.tail_progress(real_log("nemo_crashed_rank.out")[-4096:], "nemo")
     assert progress is not None
     assert (progress.step, progress.total, progress.loss) == (146, 20100, 2.85)

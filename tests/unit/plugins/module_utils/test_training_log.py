@@ -46,8 +46,16 @@ def clock(seconds: int) -> str:
 
 
 def bar(
-    step: int, total: int = 2000, *, shown: int | None = None, loss: float | None = None, timing: float = 13.4,
-    elapsed: int | None = None, batch: int = 512, extra: str = "", epoch: int = 0,
+    step: int,
+    total: int = 2000,
+    *,
+    shown: int | None = None,
+    loss: float | None = None,
+    timing: float = 13.4,
+    elapsed: int | None = None,
+    batch: int = 512,
+    extra: str = "",
+    epoch: int = 0,
 ) -> str:
     """Return one drawing of NeMo's bar for a step, with the values of the step ``shown``."""
     at = step if shown is None else shown
@@ -118,29 +126,51 @@ def test_what_may_stand_around_a_bar(prefix: str, suffix: str) -> None:
     [
         (  # a public report of a training of months
             "Epoch 0:   1%|          | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, v_num=, "
-            "reduced_train_loss=3.090, global_step=794.0, consumed_samples=1.63e+6]", 795, 77225, 3.09, 41.36,
+            "reduced_train_loss=3.090, global_step=794.0, consumed_samples=1.63e+6]",
+            795,
+            77225,
+            3.09,
+            41.36,
         ),
         (
             "Epoch 0: :  47%|████▋     | 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000, "
-            "consumed_samples=12288.0, train_step_timing in s=49.50]", 7, 15, 11.5, 49.5,
+            "consumed_samples=12288.0, train_step_timing in s=49.50]",
+            7,
+            15,
+            11.5,
+            49.5,
         ),
         (
             "Epoch 0: : 100%|██████████| 2000/2000 [43:24:54<00:00, reduced_train_loss=0.139, global_step=2e+3, "
-            "consumed_samples=2.56e+5, train_step_timing in s=68.70, val_loss=0.212]", 2000, 2000, 0.139, 68.7,
+            "consumed_samples=2.56e+5, train_step_timing in s=68.70, val_loss=0.212]",
+            2000,
+            2000,
+            0.139,
+            68.7,
         ),
         (  # a resumed training: the step is beyond the bar's own total, which tqdm then forgets
             "Epoch 0: :   0%|          | 1001/? [00:20<?, v_num=m9yd, reduced_train_loss=2.5, global_step=1e+3, "
-            "consumed_samples=5.13e+5, train_step_timing in s=13.4]", 1001, None, 2.5, 13.4,
+            "consumed_samples=5.13e+5, train_step_timing in s=13.4]",
+            1001,
+            None,
+            2.5,
+            13.4,
         ),
         (
             "Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.674, global_step=1.000, "
             "consumed_samples=128.0, train_step_timing in s=3.370, batch_time=4.400, samples/sec=14.60]     2025-12-17",
-            1, None, 0.674, 3.37,
+            1,
+            None,
+            0.674,
+            3.37,
         ),
         (
             "Training epoch 0, iteration 120/149 | lr: 3e-05 | consumed_samples: 121 | global_batch_size: 1 | "
             "global_step: 120 | reduced_train_loss: 1.233 | train_step_timing in s: 0.03146 | val_loss: 4.106\n",
-            121, 150, 1.233, 0.03146,
+            121,
+            150,
+            1.233,
+            0.03146,
         ),
     ],
 )
@@ -169,8 +199,8 @@ def test_nan_in_lightnings_padding() -> None:
     [
         DOCUMENT_LINE[:-1],
         DOCUMENT_LINE[: DOCUMENT_LINE.index("train_step")],
-        DOCUMENT_LINE[DOCUMENT_LINE.index("/10050"):],
-        DOCUMENT_LINE[DOCUMENT_LINE.index("180/"):],
+        DOCUMENT_LINE[DOCUMENT_LINE.index("/10050") :],
+        DOCUMENT_LINE[DOCUMENT_LINE.index("180/") :],
         "Epoch 0: :   2%|▏         | 180/100",
         "Epoch 0: :   2%|▏         | 18[rank1] hello0/10050 [40:46<37:16:04]",
         DOCUMENT_LINE.replace(", global_step", "\n, global_step"),
@@ -238,7 +268,8 @@ def test_a_single_step_has_no_spread() -> None:
 
 def test_validations_are_counted_and_their_bars_are_no_progress() -> None:
     validation = "\r".join(
-        f"Validation DataLoader 0: {50 * step:3d}%|█████     | {step}/2 [00:0{step}<00:01,  1.00s/it]" for step in range(3)
+        f"Validation DataLoader 0: {50 * step:3d}%|█████     | {step}/2 [00:0{step}<00:01,  1.00s/it]"
+        for step in range(3)
     )
     text = training(3) + "\n" + validation + "\r" + bar(3, extra=", val_loss=7.040") + "\r" + validation + "\r" + bar(4)
     facts = read(text)
@@ -255,7 +286,12 @@ def test_validations_are_counted_and_their_bars_are_no_progress() -> None:
         ("Trainer.fit stopped: max_steps=20 reached", "max_steps", 20, None),
         ("Time limit reached. Elapsed time is 1:30:02. Signaling Trainer to stop.", "max_time", None, 5402.0),
         ("Time limit reached. Elapsed time is 1 day, 0:00:03. Signaling Trainer to stop.", "max_time", None, 86403.0),
-        ("v_num=0, loss=0.Time limit reached. Elapsed time is 0:00:30. Signaling Trainer to stop.", "max_time", None, 30.0),
+        (
+            "v_num=0, loss=0.Time limit reached. Elapsed time is 0:00:30. Signaling Trainer to stop.",
+            "max_time",
+            None,
+            30.0,
+        ),
         ("`Trainer.fit` stopped: `max_epochs=1` reached.", "max_epochs", None, None),
         ("`Trainer.fit` stopped: No training batches.", "no_batches", None, None),
         ("Monitored metric val_loss did not improve. Signaling Trainer to stop.", "early_stop", None, None),
@@ -289,14 +325,18 @@ def test_older_words_and_mixed_rank_lines() -> None:
     assert (facts.ranks, facts.process_counts) == ("0-1", [2])
 
 
-@pytest.mark.parametrize("line", ["GLOBAL_RANK: 0, MEMBER: 1/1", "GLOBAL_RANK: 0, MEM", "GLOBAL_RANK: 9, MEMBER: 10/2\n"])
+@pytest.mark.parametrize(
+    "line", ["GLOBAL_RANK: 0, MEMBER: 1/1", "GLOBAL_RANK: 0, MEM", "GLOBAL_RANK: 9, MEMBER: 10/2\n"]
+)
 def test_a_cut_or_impossible_rank_line_says_nothing(line: str) -> None:
     assert read(line).world_sizes == []
 
 
 def test_hosts_of_nccl() -> None:
-    facts = read("gpu001:12:34 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
-                 "1: gpu002:12:34 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>\n")
+    facts = read(
+        "gpu001:12:34 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
+        "1: gpu002:12:34 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.2<0>\n"
+    )
     assert facts.hosts == ["gpu001", "gpu002"]
 
 
@@ -312,7 +352,9 @@ def test_hosts_of_nccl() -> None:
     ],
 )
 def test_facts_are_those_of_the_last_attempt(between: str) -> None:
-    first = ranks(8) + training(150) + "\nRuntimeError: CUDA out of memory. Tried\nsrun: error: gpu001: task 3: Killed\n"
+    first = (
+        ranks(8) + training(150) + "\nRuntimeError: CUDA out of memory. Tried\nsrun: error: gpu001: task 3: Killed\n"
+    )
     facts = read(first + between + ranks(16) + training(20, 30))
     assert facts.attempts == 2
     assert (facts.last_step, facts.total_steps, facts.first_step) == (20, 30, 1)
@@ -362,7 +404,8 @@ def test_failures_before_and_after_progress() -> None:
     assert [failure.after_progress for failure in survived.failures] == [False, False]
     crashed = read(training(5) + trouble)
     assert {failure.name: failure.after_progress for failure in crashed.failures} == {
-        "traceback": True, "python_exception": True,
+        "traceback": True,
+        "python_exception": True,
     }
     # tqdm draws the bar once more when the program ends with an exception.
     assert all(failure.after_progress for failure in read(training(5) + "\n" + trouble + "\r" + bar(5)).failures)
@@ -380,6 +423,7 @@ def test_a_failure_keeps_its_first_and_last_line() -> None:
 
 def test_failures_deep_in_a_large_log() -> None:
     filler = b"gpu001:4000:4100 [3] NCCL INFO Channel 00/0 : 11[3] -> 3[3] [receive] via NET/IB/0\n" * 12000
+
     def chunks(early: bytes = b"", late: bytes = b"") -> Iterator[bytes]:
         for _ in range(20):
             yield filler
@@ -387,6 +431,7 @@ def test_failures_deep_in_a_large_log() -> None:
         for _ in range(5):
             yield filler
         yield late
+
     killed = b"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.\nsrun: error: gpu001: task 3: Killed\n"
     named = reader.read_log(chunks(killed), "nemo")
     assert {failure.name for failure in named.failures} == {"host_memory", "task_failed"}
@@ -421,14 +466,23 @@ def hf_bars(steps: int, total: int, seconds: float) -> str:
 
 
 def test_the_documents_alma_log() -> None:
-    text = ALMA + hf_bars(128, 128, 12.72) + (
-        "[INFO|trainer.py:2044] 2024-03-12 02:03:37,121 >>\n\n"
-        "Training completed. Do not forget to share your model on huggingface.co/models =)\n\n"
+    text = (
+        ALMA
+        + hf_bars(128, 128, 12.72)
+        + (
+            "[INFO|trainer.py:2044] 2024-03-12 02:03:37,121 >>\n\n"
+            "Training completed. Do not forget to share your model on huggingface.co/models =)\n\n"
+        )
     )
     facts = read(text, "huggingface")
     assert facts.settings == {
-        "examples": 15406, "epochs": 8, "batch_size_per_device": 12, "global_batch_size": 960,
-        "gradient_accumulation_steps": 10, "steps": 128, "trainable_parameters": 7733248,
+        "examples": 15406,
+        "epochs": 8,
+        "batch_size_per_device": 12,
+        "global_batch_size": 960,
+        "gradient_accumulation_steps": 10,
+        "steps": 128,
+        "trainable_parameters": 7733248,
     }
     assert (facts.last_step, facts.total_steps, facts.stop_reason) == (128, 128, "completed")
     assert facts.step_timing is not None
@@ -457,7 +511,10 @@ def test_dictionaries_of_the_trainer() -> None:
     assert (facts.loss_count, facts.nan_count, facts.last_loss) == (2, 1, 2.3026)
     assert (facts.validation_count, facts.last_validation_loss) == (1, 1.25)
     assert facts.summary == {
-        "train_runtime": 150.2643, "train_samples_per_second": 3.993, "train_steps_per_second": 0.998, "train_loss": 0.67,
+        "train_runtime": 150.2643,
+        "train_samples_per_second": 3.993,
+        "train_steps_per_second": 0.998,
+        "train_loss": 0.67,
     }
     assert facts.stop_reason == "completed"
 
@@ -492,14 +549,41 @@ def test_an_unknown_format_is_refused() -> None:
 # Properties.
 
 PIECES = [
-    DOCUMENT_LINE, training(3), bar(5), bar(0), ranks(2), ranks(1), "\r", "\n", "\r\n", " ", "\x1b[A", "\x1b[", "Epoch 0: :",
-    "%|", "[", "]", "x" * 300, "Traceback (most recent call last):", "Time limit reached. Elapsed time is 1:30:02. Signaling",
-    "Trainer", "{'loss': nan, 'epoch': 1}", ALMA, hf_bars(2, 4, 1.0), "\x00", "▏", "7it [00:31, 4.36s/it]", "error", "100%",
+    DOCUMENT_LINE,
+    training(3),
+    bar(5),
+    bar(0),
+    ranks(2),
+    ranks(1),
+    "\r",
+    "\n",
+    "\r\n",
+    " ",
+    "\x1b[A",
+    "\x1b[",
+    "Epoch 0: :",
+    "%|",
+    "[",
+    "]",
+    "x" * 300,
+    "Traceback (most recent call last):",
+    "Time limit reached. Elapsed time is 1:30:02. Signaling",
+    "Trainer",
+    "{'loss': nan, 'epoch': 1}",
+    ALMA,
+    hf_bars(2, 4, 1.0),
+    "\x00",
+    "▏",
+    "7it [00:31, 4.36s/it]",
+    "error",
+    "100%",
 ]
 
 
-@given(st.lists(st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=40)), max_size=30),
-       st.sampled_from(reader.LOG_FORMATS))
+@given(
+    st.lists(st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=40)), max_size=30),
+    st.sampled_from(reader.LOG_FORMATS),
+)
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_read_and_give_strict_json(pieces: list[bytes], log_format: str) -> None:
     data = b"".join(pieces)
@@ -538,7 +622,9 @@ def test_blocks_of_any_size_see_the_same_training() -> None:
             reader.BLOCK_BYTES = original
 
 
-@pytest.mark.parametrize("filler", [b"x" * 1000, b"\x00" * 1000, bar(7).encode() + b"\r", b"50% of it [ error\n", b"%|"])
+@pytest.mark.parametrize(
+    "filler", [b"x" * 1000, b"\x00" * 1000, bar(7).encode() + b"\r", b"50% of it [ error\n", b"%|"]
+)
 def test_memory_does_not_grow_with_the_log(filler: bytes) -> None:
     chunk = filler * (1_000_000 // len(filler))
     tracemalloc.start()

@@ -73,7 +73,9 @@ SHOWN: dict[str, list[str]] = {
         "OSError: Can't load tokenizer for 'gpt2'. If you were trying to load it from 'https://huggingface.co/models'",
         "HTTPError while downloading https://s3.amazonaws.com/models.huggingface.co/bert/gpt2-vocab.json",
     ],
-    "hub_unauthorized": ["requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x"],
+    "hub_unauthorized": [
+        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x"
+    ],
     "hub_unreachable": [
         "OSError: We couldn't connect to 'https://huggingface.co' to load this file, couldn't find it in the cached",
         "(MaxRetryError(\"HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /gpt2",
@@ -103,7 +105,9 @@ SHOWN: dict[str, list[str]] = {
         "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1691",
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
     ],
-    "batch_size": ["AssertionError: global batch size (512) is not divisible by micro batch size (1) times data parallel"],
+    "batch_size": [
+        "AssertionError: global batch size (512) is not divisible by micro batch size (1) times data parallel"
+    ],
     "python_module_missing": ["ModuleNotFoundError: No module named 'nemo'"],
     "wrong_architecture": ["bash: /usr/bin/python3: cannot execute binary file: Exec format error"],
     "command_not_found": ["/var/spool/slurmd/job181/slurm_script: line 12: module: command not found"],
@@ -123,21 +127,31 @@ SHOWN: dict[str, list[str]] = {
 }
 
 NEARLY: dict[str, list[str]] = {
-    "time_limit": ["slurm: JOB 1 will be CANCELLED DUE TO TIME LIMIT soon", "Time limit reached. Elapsed time is 1:30:00."],
+    "time_limit": [
+        "slurm: JOB 1 will be CANCELLED DUE TO TIME LIMIT soon",
+        "Time limit reached. Elapsed time is 1:30:00.",
+    ],
     "requeued": ["requeue is on", "DUE TO JOB REQUEUE"],
     "node_failed": ["no node failure on this run", "Node failure on is a title"],
     "cancelled": ["CANCELLED AT 5 ***", "the user CANCELLED AT noon"],
     "host_memory": ["zoom room bloom", "We exceeded step 5", "task 3: Out Of Memory"],
     "image_rate_limit": ["URL https://x returned error code: 428 x", "too many requests"],
     "image_unauthorized": ["URL https://x returned error code: 404 Not Found", "401 Unauthorized"],
-    "image_not_found": ["importing /lustre/images/alma-24.01.sqsh", "pyxis: importing docker image: a", "error code: 404"],
+    "image_not_found": [
+        "importing /lustre/images/alma-24.01.sqsh",
+        "pyxis: importing docker image: a",
+        "error code: 404",
+    ],
     "missing_mount": ["enroot-mount: mounted /cm/shared", "using --container-mounts: /a:/b"],
     "container_not_entered": ["cd /opt/NeMo; git rev-parse HEAD", "srun --container-image x"],
     "container_start": ["pyxis: imported docker image: x", "spank: loaded plugin spank_pyxis.so"],
     "disk_full": ["space left on device: 12 GB", "hint: No space left on device is bad"],
     "quota": ["Disk quota exceeded is a message"],
     "storage": ["Stale file handle", "an Input/output example"],
-    "tokenizer_download": ["loading tokenizer for gpt2", "https://s3.amazonaws.com/models.huggingface.co/gpt2-vocab.json"],
+    "tokenizer_download": [
+        "loading tokenizer for gpt2",
+        "https://s3.amazonaws.com/models.huggingface.co/gpt2-vocab.json",
+    ],
     "hub_unauthorized": ["404 Client Error: Not Found for url: https://example.org"],
     "hub_unreachable": ["Downloading from https://huggingface.co/gpt2", "see huggingface.co/models =)"],
     "nccl_interface": ["NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>", "if no socket interface found, set a name"],
@@ -188,7 +202,10 @@ def test_a_line_that_nearly_shows_it(name: str, line: str) -> None:
 
 def test_an_exception_that_python_ignores_is_no_crash() -> None:
     line = b"Traceback (most recent call last):\n"
-    assert classify_line(line, b"Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n") is None
+    assert (
+        classify_line(line, b"Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n")
+        is None
+    )
     assert classify_line(line, b"something else\n") is not None
 
 

@@ -43,7 +43,8 @@ def test_a_number_carries_its_printed_precision(printed: str, value: float, half
 
 
 @pytest.mark.parametrize(
-    "printed", ["", "nan", "nan.0", "inf", "-inf.", "m9yd", "0-56", "5.6global_step=1", "1.2.3", "1e", "1e+999", "٣", "1_0"]
+    "printed",
+    ["", "nan", "nan.0", "inf", "-inf.", "m9yd", "0-56", "5.6global_step=1", "1.2.3", "1e", "1e+999", "٣", "1_0"],
 )
 def test_what_is_no_finite_number(printed: str) -> None:
     assert text.parse_number(printed) is None
@@ -82,8 +83,13 @@ def test_the_true_value_lies_within_the_precision(number: float) -> None:
 @pytest.mark.parametrize(
     ("printed", "seconds"),
     [
-        (b"00:00", 0.0), (b"40:46", 2446.0), (b"1:42:42", 6162.0), (b"37:16:04", 134164.0), (b"1573:03:24", 5663004.0),
-        (b"1 day, 0:00:03", 86403.0), (b"2 days, 1:00:00", 176400.0),
+        (b"00:00", 0.0),
+        (b"40:46", 2446.0),
+        (b"1:42:42", 6162.0),
+        (b"37:16:04", 134164.0),
+        (b"1573:03:24", 5663004.0),
+        (b"1 day, 0:00:03", 86403.0),
+        (b"2 days, 1:00:00", 176400.0),
     ],
 )
 def test_durations(printed: bytes, seconds: float) -> None:
