@@ -118,7 +118,10 @@ def _judge_slurm(job: Mapping[str, Any]) -> _Finding:
     exit_code, signal = _number(job, "exit_code"), _number(job, "signal")
     job_id = _text(job, "job_id") or "?"
     evidence = "job %s: state %s, exit code %s:%s" % (
-        job_id, state or "unknown", "?" if exit_code is None else exit_code, "?" if signal is None else signal
+        job_id,
+        state or "unknown",
+        "?" if exit_code is None else exit_code,
+        "?" if signal is None else signal,
     )
     if verdict == "active":
         return None, evidence, "The job is not finished; judge it again when it is."
@@ -135,8 +138,10 @@ def _judge_slurm(job: Mapping[str, Any]) -> _Finding:
     if exit_code is None or signal is None:
         return None, evidence, "Slurm tells no exit code of the job; look it up with sacct -j %s." % job_id
     if exit_code != 0 or signal != 0:
-        return False, evidence, "The job script ended with exit code %d, signal %d; look at its log." % (
-            exit_code, signal
+        return (
+            False,
+            evidence,
+            "The job script ended with exit code %d, signal %d; look at its log." % (exit_code, signal),
         )
     if verdict != SUCCEEDED:
         return None, evidence, "There is no verdict on the job's steps; ask slurm_job_info."
@@ -156,7 +161,7 @@ def _judge_log(expect: Mapping[str, Any], job: Mapping[str, Any], facts: LogFact
     if facts.bytes_read == 0:
         return [(None, "empty log", "The log is empty; look whether the job step started at all.")]
     findings = [_judge_end(expect, job, facts)]
-    findings.extend(_judge_crash(facts))
+    findings.extend(_judge_crash(job, facts))
     findings.extend(_judge_losses(facts))
     findings.extend(_judge_samples(expect, facts))
     return findings
@@ -174,42 +179,62 @@ def _judge_end(expect: Mapping[str, Any], job: Mapping[str, Any], facts: LogFact
     if facts.last_step is None:
         if facts.stop_reason == STOP_MAX_STEPS and facts.stop_steps == steps:
             return True, line, "The training stopped at step %d, as asked." % steps
-        return None, line, (
-            "The log shows no training progress, so nothing proves that step %d was reached; "
-            "check that the log format is right and that the log is complete." % steps
+        return (
+            None,
+            line,
+            (
+                "The log shows no training progress, so nothing proves that step %d was reached; "
+                "check that the log format is right and that the log is complete." % steps
+            ),
         )
     if facts.last_step == steps:
         if facts.stop_steps is not None and facts.stop_steps != steps:
-            return False, line, "The training stopped at max_steps %d, but %d was asked for." % (
-                facts.stop_steps, steps
+            return (
+                False,
+                line,
+                "The training stopped at max_steps %d, but %d was asked for." % (facts.stop_steps, steps),
             )
         return True, facts.last_progress_line or line, "The last step is %d, as asked." % steps
     if facts.last_step > steps:
-        return False, line, (
-            "The log shows step %d, beyond the %d asked for; the log belongs to another run or the "
-            "settings were not used." % (facts.last_step, steps)
+        return (
+            False,
+            line,
+            (
+                "The log shows step %d, beyond the %d asked for; the log belongs to another run or the "
+                "settings were not used." % (facts.last_step, steps)
+            ),
         )
     if limit is not None:
         weak = _reached_time(limit, facts)
         if weak is not None and not _ended_badly(job, facts):
             return True, weak, "The training stopped at step %d by max_time, as allowed." % facts.last_step
     total = "" if facts.total_steps in (None, steps) else " (the bar announces %s)" % facts.total_steps
-    return False, line, "The training ended at step %d of %d%s; look for the cause in the log." % (
-        facts.last_step, steps, total
+    return (
+        False,
+        line,
+        "The training ended at step %d of %d%s; look for the cause in the log." % (facts.last_step, steps, total),
     )
 
 
 def _judge_stop_by_time(limit: float | None, facts: LogFacts, line: str) -> _Finding:
     step = "?" if facts.last_step is None else facts.last_step
     if limit is None:
-        return False, line, (
-            "The training stopped at step %s by a time limit of the trainer, but no max_time was expected; "
-            "raise max_time or lower the number of steps." % step
+        return (
+            False,
+            line,
+            (
+                "The training stopped at step %s by a time limit of the trainer, but no max_time was expected; "
+                "raise max_time or lower the number of steps." % step
+            ),
         )
     if facts.stop_elapsed_seconds is not None and facts.stop_elapsed_seconds < limit:
-        return False, line, (
-            "The training stopped by a time limit after %d seconds, but max_time is %d seconds; the run used other "
-            "settings." % (facts.stop_elapsed_seconds, limit)
+        return (
+            False,
+            line,
+            (
+                "The training stopped by a time limit after %d seconds, but max_time is %d seconds; the run used other "
+                "settings." % (facts.stop_elapsed_seconds, limit)
+            ),
         )
     return True, line, "The training stopped at step %s by max_time, as allowed." % step
 
@@ -226,7 +251,9 @@ def _reached_time(limit: float, facts: LogFacts) -> str | None:
     if reached < limit:
         return None
     return "no message of the trainer, but its clock shows %d s of %d s: %s" % (
-        facts.elapsed_seconds, limit, facts.last_progress_line or ""
+        facts.elapsed_seconds,
+        limit,
+        facts.last_progress_line or "",
     )
 
 
@@ -250,16 +277,22 @@ def _judge_end_unasked(expect: Mapping[str, Any], facts: LogFacts, line: str) ->
         return None, line, "The log shows no training progress; check that the log format is right."
     if facts.total_steps is None:
         return None, line, "The log does not say how many steps the training has, so its end is not proved."
-    return False, line, "The training ended at step %d of %d; look for the cause in the log." % (
-        facts.last_step, facts.total_steps
+    return (
+        False,
+        line,
+        "The training ended at step %d of %d; look for the cause in the log." % (facts.last_step, facts.total_steps),
     )
 
 
-def _judge_crash(facts: LogFacts) -> list[_Finding]:
+def _judge_crash(job: Mapping[str, Any], facts: LogFacts) -> list[_Finding]:
     """Crash text counts unless the training is seen to have gone on after it, also after the last step.
 
-    The last step is not the end: the checkpoint is written after it.
+    The last step is not the end: the checkpoint is written after it. The log of a requeued job holds what its earlier
+    runs left. Where the log's format shows where a run begins, those are told apart by it; in a log of no known format
+    Slurm's word on the last run stands.
     """
+    if _number(job, "restarts") and facts.log_format == "none":
+        return []
     return [
         (False, failure.last_line, describe_failure(failure))
         for failure in facts.failures
@@ -274,18 +307,23 @@ def describe_failure(failure: Failure) -> str:
 
 def _judge_losses(facts: LogFacts) -> list[_Finding]:
     if facts.nan_count or facts.inf_count:
-        return [(
-            False,
-            facts.first_nonfinite_line or "",
-            "The loss became %s (%d times); lower the learning rate, or check the data and the precision." % (
-                "NaN" if facts.nan_count else "infinite", facts.nan_count + facts.inf_count
-            ),
-        )]
+        return [
+            (
+                False,
+                facts.first_nonfinite_line or "",
+                "The loss became %s (%d times); lower the learning rate, or check the data and the precision."
+                % ("NaN" if facts.nan_count else "infinite", facts.nan_count + facts.inf_count),
+            )
+        ]
     if facts.log_format == "nemo" and facts.loss_count == 0:
         # NeMo always prints it. Hugging Face's Trainer does not when logging_steps exceeds the number of steps.
-        return [(None, "", (
-            "The log shows no loss, so nothing proves that it stayed a number; check that the log is complete."
-        ))]
+        return [
+            (
+                None,
+                "",
+                ("The log shows no loss, so nothing proves that it stayed a number; check that the log is complete."),
+            )
+        ]
     return []
 
 
@@ -300,12 +338,20 @@ def _judge_samples(expect: Mapping[str, Any], facts: LogFacts) -> list[_Finding]
         return []
     step, samples = _range(facts.global_step), _range(facts.consumed_samples)
     if step is None or samples is None:
-        return [(None, "", (
-            "The last progress line shows no consumed_samples, so the global batch size %d is not proved; "
-            "check that the log is complete." % batch
-        ))]
+        return [
+            (
+                None,
+                "",
+                (
+                    "The last progress line shows no consumed_samples, so the global batch size %d is not proved; "
+                    "check that the log is complete." % batch
+                ),
+            )
+        ]
     evidence = "global_step=%s, consumed_samples=%s, global batch size %d" % (
-        _printed(facts.global_step), _printed(facts.consumed_samples), batch
+        _printed(facts.global_step),
+        _printed(facts.consumed_samples),
+        batch,
     )
     if facts.resumed:
         first_step, first_samples = _range(facts.first_global_step), _range(facts.first_consumed_samples)
@@ -314,9 +360,16 @@ def _judge_samples(expect: Mapping[str, Any], facts: LogFacts) -> list[_Finding]
         low = (step[0] - first_step[1]) * batch
         high = (step[1] - first_step[0]) * batch
         if samples[1] - first_samples[0] < low or samples[0] - first_samples[1] > high:
-            return [(False, evidence, (
-                "The samples did not grow by %d a step since the training was resumed; check global_batch_size." % batch
-            ))]
+            return [
+                (
+                    False,
+                    evidence,
+                    (
+                        "The samples did not grow by %d a step since the training was resumed; check global_batch_size."
+                        % batch
+                    ),
+                )
+            ]
         return [(True, evidence, "The samples grew by %d a step since the training was resumed." % batch)]
     low, high = (step[0] + 1.0) * batch, (step[1] + 1.0) * batch
     if samples[1] < low or samples[0] > high:
@@ -341,11 +394,16 @@ def _judge_settings(expect: Mapping[str, Any], batch: int, facts: LogFacts) -> l
         if seen == wanted:
             findings.append((True, evidence, "The %s is %d, as expected." % (words, wanted)))
         else:
-            findings.append((False, evidence, (
-                "The %s is %d, but %d was expected; check nodes, GPUs, batch size and accumulation." % (
-                    words, seen, wanted
+            findings.append(
+                (
+                    False,
+                    evidence,
+                    (
+                        "The %s is %d, but %d was expected; check nodes, GPUs, batch size and accumulation."
+                        % (words, seen, wanted)
+                    ),
                 )
-            )))
+            )
     return findings
 
 
@@ -392,8 +450,10 @@ def _judge_nodes(nodes: int, job: Mapping[str, Any]) -> _Finding:
     step = _training_step(job)
     step_nodes = _number(step, "nodes") if step is not None else None
     if step_nodes is not None and step_nodes != nodes:
-        return False, "%s; step %s: %d nodes" % (evidence, _text(step or {}, "id"), step_nodes), (
-            "The job has %d nodes, but its step used %d; check the options of srun." % (nodes, step_nodes)
+        return (
+            False,
+            "%s; step %s: %d nodes" % (evidence, _text(step or {}, "id"), step_nodes),
+            ("The job has %d nodes, but its step used %d; check the options of srun." % (nodes, step_nodes)),
         )
     return True, evidence, "The job ran on %d nodes, as asked." % nodes
 
@@ -405,63 +465,90 @@ def _judge_ranks(ranks: int, nodes: int | None, job: Mapping[str, Any], facts: L
         evidence = "processes: %s" % ", ".join(str(count) for count in facts.process_counts)
         if facts.process_counts == [ranks]:
             return True, evidence, "The process group has %d processes, as asked." % ranks
-        return False, evidence, "The process group has %s processes, but %d were asked for; check nodes and GPUs." % (
-            " and ".join(str(count) for count in facts.process_counts), ranks
+        return (
+            False,
+            evidence,
+            "The process group has %s processes, but %d were asked for; check nodes and GPUs."
+            % (" and ".join(str(count) for count in facts.process_counts), ranks),
         )
     derived = _processes_from_settings(facts)
     if derived is not None:
         evidence = "total batch %d = %d x %d a device x %d accumulation steps" % derived
         if derived[1] == ranks:
             return True, evidence, "The batch sizes in the log show %d processes, as asked." % ranks
-        return False, evidence, "The batch sizes in the log show %d processes, but %d were asked for." % (
-            derived[1], ranks
+        return (
+            False,
+            evidence,
+            "The batch sizes in the log show %d processes, but %d were asked for." % (derived[1], ranks),
         )
     step = _training_step(job)
     tasks = _number(step, "tasks") if step is not None else None
     if tasks is None:
-        return None, "", (
-            "Neither the log nor Slurm tells how many ranks took part; look at the log's first lines of every rank."
+        return (
+            None,
+            "",
+            ("Neither the log nor Slurm tells how many ranks took part; look at the log's first lines of every rank."),
         )
     evidence = "no rank lines in the log; Slurm's step %s: %d tasks on %s nodes" % (
-        _text(step or {}, "id"), tasks, _number(step or {}, "nodes")
+        _text(step or {}, "id"),
+        tasks,
+        _number(step or {}, "nodes"),
     )
     if tasks == ranks:
         return True, evidence, "The job step had %d tasks, as asked (the log names no ranks)." % ranks
     if nodes is not None and tasks == nodes:
-        return None, evidence, (
-            "The job step had one task a node, which starts the ranks itself, and the log names no ranks; "
-            "let the program log its number of processes."
+        return (
+            None,
+            evidence,
+            (
+                "The job step had one task a node, which starts the ranks itself, and the log names no ranks; "
+                "let the program log its number of processes."
+            ),
         )
-    return False, evidence, "The job step had %d tasks, but %d ranks were asked for; check --ntasks-per-node." % (
-        tasks, ranks
+    return (
+        False,
+        evidence,
+        "The job step had %d tasks, but %d ranks were asked for; check --ntasks-per-node." % (tasks, ranks),
     )
 
 
 def _judge_rank_lines(ranks: int, facts: LogFacts) -> _Finding:
     sizes = facts.world_sizes
     evidence = "ranks %s of %s: %s" % (
-        facts.ranks, " and ".join(str(size) for size in sizes), facts.rank_evidence or ""
+        facts.ranks,
+        " and ".join(str(size) for size in sizes),
+        facts.rank_evidence or "",
     )
     if sizes == [1] and ranks > 1:
-        return False, evidence, (
-            "%d processes each trained alone (a group of one) instead of %d ranks together; start them with srun "
-            "and one task for each GPU, so that the trainer sees Slurm's ranks." % (facts.rank_lines, ranks)
+        return (
+            False,
+            evidence,
+            (
+                "%d processes each trained alone (a group of one) instead of %d ranks together; start them with srun "
+                "and one task for each GPU, so that the trainer sees Slurm's ranks." % (facts.rank_lines, ranks)
+            ),
         )
     if len(sizes) > 1:
         return False, evidence, "The ranks disagree about their number; look for two trainings writing to one log."
     if sizes != [ranks]:
-        return False, evidence, "The training had %d ranks, but %d were asked for; check nodes and GPUs." % (
-            sizes[0], ranks
+        return (
+            False,
+            evidence,
+            "The training had %d ranks, but %d were asked for; check nodes and GPUs." % (sizes[0], ranks),
         )
     if facts.rank_count == ranks:
         return True, evidence, "All ranks 0 to %d took part, as asked." % (ranks - 1)
     if facts.process_counts == [ranks]:
         # The trainer prints this line only when all of them have met.
-        return True, "%s; all %d processes registered" % (evidence, ranks), (
-            "All %d processes registered, as asked (the log names %d of them)." % (ranks, facts.rank_count)
+        return (
+            True,
+            "%s; all %d processes registered" % (evidence, ranks),
+            ("All %d processes registered, as asked (the log names %d of them)." % (ranks, facts.rank_count)),
         )
-    return False, evidence, "Only %d of %d ranks registered; look for the first error of the missing ones." % (
-        facts.rank_count, ranks
+    return (
+        False,
+        evidence,
+        "Only %d of %d ranks registered; look for the first error of the missing ones." % (facts.rank_count, ranks),
     )
 
 
@@ -488,9 +575,7 @@ def _training_step(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
 # Metrics.
 
 
-def _metrics(
-    expect: Mapping[str, Any], facts: LogFacts | None, verdict: str, gates: list[Gate]
-) -> dict[str, Metric]:
+def _metrics(expect: Mapping[str, Any], facts: LogFacts | None, verdict: str, gates: list[Gate]) -> dict[str, Metric]:
     """Return the numbers of a run by name; without a proved success their mean is None, with the reason."""
     timing = facts.step_timing if facts is not None else None
     reason: str | None = None
@@ -505,12 +590,19 @@ def _metrics(
     return {
         "seconds_per_step": _metric("seconds_per_step", "s", timing, reason, None, ""),
         "samples_per_second": _metric(
-            "samples_per_second", "1/s", timing, reason or (None if batch else "no global batch size is given"), batch,
+            "samples_per_second",
+            "1/s",
+            timing,
+            reason or (None if batch else "no global batch size is given"),
+            batch,
             "global batch size / seconds per step; ",
         ),
         "tokens_per_second": _metric(
-            "tokens_per_second", "1/s", timing,
-            reason or (None if tokens else "no global batch size and sequence length are given"), tokens,
+            "tokens_per_second",
+            "1/s",
+            timing,
+            reason or (None if tokens else "no global batch size and sequence length are given"),
+            tokens,
             "global batch size x sequence length / seconds per step; ",
         ),
     }

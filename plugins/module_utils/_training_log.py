@@ -525,13 +525,13 @@ def _last_training_bar(block: bytes, style: _Format, total: int | None) -> _Bar 
     for _look in range(LAST_BAR_LOOKS):
         if at < 0:
             return None
-        bar = _bar_at(block, at)
+        progress_bar = _bar_at(block, at)
         if (
-            bar is not None
-            and (total is None or bar.total == total)
+            progress_bar is not None
+            and (total is None or progress_bar.total == total)
             and style.bar_kind(_text_before(block, at))[0] == "train"
         ):
-            return bar
+            return progress_bar
         at = block.rfind(b"%|", 0, at)
     return None
 
@@ -894,10 +894,10 @@ class _Reader:
                 self._iteration_lines = self._attempt.has_progress()
 
     def _read_rare_bars(self, block: bytes, lines: deque[tuple[int, int, int]], bars: Iterable[_Bar]) -> None:
-        for bar in bars:
-            while lines and lines[0][0] < bar.start:
+        for progress_bar in bars:
+            while lines and lines[0][0] < progress_bar.start:
                 self._read_line(block, lines.popleft())
-            self._read_bar(block, bar)
+            self._read_bar(block, progress_bar)
 
     def _kind(self, block: bytes, at: int) -> tuple[str | None, int | None]:
         # Successive bars have the same words before them until the percentage changes.
@@ -915,71 +915,74 @@ class _Reader:
             self._last_training_words = words
         return kind
 
-    def _read_bar(self, block: bytes, bar: _Bar) -> None:
-        kind, epoch = self._kind(block, bar.start)
-        if block.startswith(b"Training epoch ", bar.start):
+    def _read_bar(self, block: bytes, progress_bar: _Bar) -> None:
+        kind, epoch = self._kind(block, progress_bar.start)
+        if block.startswith(b"Training epoch ", progress_bar.start):
             kind, epoch = "train", None
         if kind != "train":
             if kind == "validation":
-                self._read_validation(bar)
+                self._read_validation(progress_bar)
             return
         attempt = self._attempt
         last = attempt.newest_bar()
-        if self._format.name == "huggingface" and not self._is_training_total(bar):
+        if self._format.name == "huggingface" and not self._is_training_total(progress_bar):
             return
-        if last is None or bar.step != last.step:
+        if last is None or progress_bar.step != last.step:
             if last is not None:
-                if bar.step < last.step:
-                    if not self._starts_again(bar, epoch):
-                        if bar.step == 0 and epoch is not None:
+                if progress_bar.step < last.step:
+                    if not self._starts_again(progress_bar, epoch):
+                        if progress_bar.step == 0 and epoch is not None:
                             attempt.last_epoch = epoch
                         return
                     self._new_attempt()
-                elif self._clock_ran_back(bar):
+                elif self._clock_ran_back(progress_bar):
                     self._new_attempt()
                 else:
                     self._commit_bar()
                 attempt = self._attempt
             facts = attempt.facts
-            if facts.last_step is None or bar.step > facts.last_step:
+            if facts.last_step is None or progress_bar.step > facts.last_step:
                 self._survived()
-                facts.last_step = bar.step
-        attempt.last_bar = bar
+                facts.last_step = progress_bar.step
+        attempt.last_bar = progress_bar
         attempt.bar_block = block
-        attempt.step_text = (b"%d" % bar.step, b"?" if bar.total is None else b"%d" % bar.total)
+        attempt.step_text = (
+            b"%d" % progress_bar.step,
+            b"?" if progress_bar.total is None else b"%d" % progress_bar.total,
+        )
         attempt.last_epoch = epoch
 
-    def _is_training_total(self, bar: _Bar) -> bool:
+    def _is_training_total(self, progress_bar: _Bar) -> bool:
         """Tell a training bar from the nameless evaluation bars of Hugging Face's Trainer, by its total."""
         known = self._attempt.facts.settings.get("steps")
         last = self._attempt.newest_bar()
         if known is None and last is not None:
             known = last.total
-        return known is None or bar.total == known
+        return known is None or progress_bar.total == known
 
-    def _starts_again(self, bar: _Bar, epoch: int | None) -> bool:
+    def _starts_again(self, progress_bar: _Bar, epoch: int | None) -> bool:
         """Decide whether a bar that went back belongs to a new process rather than to a new epoch or another rank."""
         attempt = self._attempt
         if epoch is not None and attempt.last_epoch is not None and epoch > attempt.last_epoch:
             return False
-        if bar.step == 0 and parse_elapsed(bar.inside) == 0.0:
+        if progress_bar.step == 0 and parse_elapsed(progress_bar.inside) == 0.0:
             return attempt.has_progress()
-        return self._clock_ran_back(bar)
+        return self._clock_ran_back(progress_bar)
 
-    def _clock_ran_back(self, bar: _Bar) -> bool:
+    def _clock_ran_back(self, progress_bar: _Bar) -> bool:
         last = self._attempt.newest_bar()
         if last is None or self._iteration_lines:
             return False
         end = last.inside.find(b"<")
-        if 0 < end == bar.inside.find(b"<") and bar.inside[:end] >= last.inside[:end]:
+        if 0 < end == progress_bar.inside.find(b"<") and progress_bar.inside[:end] >= last.inside[:end]:
             # Written in the same number of characters, later times come later in the alphabet.
             return False
-        before, now = parse_elapsed(last.inside), parse_elapsed(bar.inside)
+        before, now = parse_elapsed(last.inside), parse_elapsed(progress_bar.inside)
         return before is not None and now is not None and now * 2.0 < before - CLOCK_BACK_SECONDS
 
-    def _read_validation(self, bar: _Bar) -> None:
+    def _read_validation(self, progress_bar: _Bar) -> None:
         # The bar of a validation is drawn many times; the first whole one after an incomplete one ends it.
-        if bar.total is not None and bar.step >= bar.total:
+        if progress_bar.total is not None and progress_bar.step >= progress_bar.total:
             if self._attempt.validation_open:
                 self._attempt.facts.validation_count += 1
             self._attempt.validation_open = False
@@ -993,42 +996,42 @@ class _Reader:
         three digits have few values.
         """
         attempt = self._attempt
-        bar = attempt.newest_bar()
-        if bar is None or bar.step <= 0:
+        progress_bar = attempt.newest_bar()
+        if progress_bar is None or progress_bar.step <= 0:
             return
         facts = attempt.facts
         if facts.first_step is None:
-            facts.first_step = bar.step
-        elif attempt.second_step is None and bar.step > facts.first_step:
-            attempt.second_step = bar.step
-        if attempt.first_inside is None and b"consumed_samples=" in bar.inside:
-            attempt.first_inside = bar.inside
+            facts.first_step = progress_bar.step
+        elif attempt.second_step is None and progress_bar.step > facts.first_step:
+            attempt.second_step = progress_bar.step
+        if attempt.first_inside is None and b"consumed_samples=" in progress_bar.inside:
+            attempt.first_inside = progress_bar.inside
         if self._format.timing_key is None:
-            self._read_clock(bar)
+            self._read_clock(progress_bar)
             return
         # Lightning draws a new step with the values of the one before first. If the log lost the second drawing, the
         # last values are shown again: they count once. (A rounded number, with an exponent, cannot tell.)
-        usual = _NEMO_VALUES.search(bar.inside)
+        usual = _NEMO_VALUES.search(progress_bar.inside)
         if usual is not None:
             loss_text, mark, timing_text = usual.groups()
         else:
-            loss_text, mark, timing_text = self._values(bar.inside)
+            loss_text, mark, timing_text = self._values(progress_bar.inside)
         if mark and mark == attempt.sample_mark and b"e" not in mark:
             return
         attempt.sample_mark = mark
         loss = self._add_loss(loss_text) if loss_text else None
         seconds = self._number(timing_text)
         if seconds is not None and seconds.value > 0.0:
-            if bar.step > self._origin() + warmup_steps(bar.total):
+            if progress_bar.step > self._origin() + warmup_steps(progress_bar.total):
                 if attempt.timing.count == 0:
-                    attempt.timing_first = bar.step
+                    attempt.timing_first = progress_bar.step
                 attempt.timing.add(seconds.value)
-                attempt.timing_last = bar.step
+                attempt.timing_last = progress_bar.step
                 if seconds.half_width > attempt.timing_half_width:
                     attempt.timing_half_width = seconds.half_width
-            attempt.series.add(bar.step, seconds.value, loss)
+            attempt.series.add(progress_bar.step, seconds.value, loss)
         elif loss is not None:
-            attempt.series.add(bar.step, None, loss)
+            attempt.series.add(progress_bar.step, None, loss)
 
     def _values(self, inside: bytes) -> tuple[bytes, bytes, bytes]:
         """Return loss, global step and step time as printed in a bar; empty where it shows none."""
@@ -1050,13 +1053,13 @@ class _Reader:
             return 0
         return facts.first_step - 1 if self._is_resumed() is not False else 0
 
-    def _read_clock(self, bar: _Bar) -> None:
+    def _read_clock(self, progress_bar: _Bar) -> None:
         """Take the step time from the clock of the bar, for formats that print none."""
         attempt = self._attempt
-        elapsed = parse_elapsed(bar.inside)
-        if elapsed is None or bar.step < self._origin() + warmup_steps(bar.total):
+        elapsed = parse_elapsed(progress_bar.inside)
+        if elapsed is None or progress_bar.step < self._origin() + warmup_steps(progress_bar.total):
             return
-        now = (bar.step, elapsed)
+        now = (progress_bar.step, elapsed)
         if attempt.clock_start is None or attempt.clock_last is None:
             attempt.clock_start = now
         else:
@@ -1064,7 +1067,7 @@ class _Reader:
             seconds = now[1] - attempt.clock_last[1]
             if steps > 0 and seconds >= 0.0:
                 attempt.timing.add(seconds / steps)
-                attempt.series.add(bar.step, seconds / steps, None)
+                attempt.series.add(progress_bar.step, seconds / steps, None)
         attempt.clock_last = now
 
     def _add_loss(self, text: bytes, line: bytes | None = None) -> float | None:
@@ -1092,23 +1095,23 @@ class _Reader:
         return None
 
     def _bar_line(self) -> bytes:
-        bar = self._attempt.newest_bar()
-        if bar is None:
+        progress_bar = self._attempt.newest_bar()
+        if progress_bar is None:
             return b""
         block = self._attempt.bar_block
-        return _text_before(block, bar.start) + block[bar.start : bar.end]
+        return _text_before(block, progress_bar.start) + block[progress_bar.start : progress_bar.end]
 
     def _read_last_bar(self) -> None:
         """Read the last bar of the attempt in full, and the first one with counters."""
         attempt = self._attempt
-        bar = attempt.newest_bar()
-        if bar is None:
+        progress_bar = attempt.newest_bar()
+        if progress_bar is None:
             return
         facts = attempt.facts
         facts.last_progress_line = readable(self._bar_line(), EVIDENCE_CHARACTERS)
-        facts.total_steps = bar.total
+        facts.total_steps = progress_bar.total
         facts.epoch = attempt.last_epoch
-        text = parse_bar_text(bar.inside)
+        text = parse_bar_text(progress_bar.inside)
         if text is None:
             return
         if not self._iteration_lines:
@@ -1302,14 +1305,18 @@ def tail_progress(read_tail: bytes | Callable[[], bytes], log_format: str, total
     if not style.has_bars:
         return None
     data = strip_ansi(read_tail if isinstance(read_tail, bytes) else read_tail())
-    bar = _last_training_bar(data, style, total)
-    if bar is None and log_format == "nemo":
-        bars = [bar for bar in _open_bars(data) if style.bar_kind(_text_before(data, bar.start))[0] == "train"]
+    progress_bar = _last_training_bar(data, style, total)
+    if progress_bar is None and log_format == "nemo":
+        bars = [
+            progress_bar
+            for progress_bar in _open_bars(data)
+            if style.bar_kind(_text_before(data, progress_bar.start))[0] == "train"
+        ]
         bars = bars or list(_iteration_bars(data))
-        bar = bars[-1] if bars else None
-    if bar is None:
+        progress_bar = bars[-1] if bars else None
+    if progress_bar is None:
         return None
-    text = parse_bar_text(bar.inside)
+    text = parse_bar_text(progress_bar.inside)
     if text is None:
         return None
     loss: float | None = None
@@ -1323,12 +1330,12 @@ def tail_progress(read_tail: bytes | Callable[[], bytes], log_format: str, total
     timing = parse_number(text.values[key]) if key in text.values else None
     if timing is not None:
         seconds = timing.value
-    elif seconds is None and bar.step > 0 and text.elapsed_seconds > 0.0:
-        seconds = text.elapsed_seconds / bar.step
+    elif seconds is None and progress_bar.step > 0 and text.elapsed_seconds > 0.0:
+        seconds = text.elapsed_seconds / progress_bar.step
     remaining = text.remaining_seconds
-    if remaining is None and seconds is not None and bar.total is not None:
-        remaining = max(0.0, seconds * (bar.total - bar.step))
-    return Progress(bar.step, bar.total, seconds, loss, text.elapsed_seconds, remaining)
+    if remaining is None and seconds is not None and progress_bar.total is not None:
+        remaining = max(0.0, seconds * (progress_bar.total - progress_bar.step))
+    return Progress(progress_bar.step, progress_bar.total, seconds, loss, text.elapsed_seconds, remaining)
 
 
 def read_log_file(path: str, log_format: str) -> LogFacts:

@@ -330,7 +330,7 @@ def describe(info: Mapping[str, Any]) -> str:
         shown = ", ".join(nodes[:4]) + (f" and {len(nodes) - 4} more" if len(nodes) > 4 else "")
         parts.append(f"on {shown}")
     if info.get("restarts"):
-        parts.append("(requeued {} times)".format(info["restarts"]))
+        parts.append("(run {}, after a requeue)".format(info["restarts"] + 1))
     line = " ".join(part for part in parts if part)
     details = []
     if verdict == SUCCEEDED and info.get("elapsed") is not None:

@@ -63,7 +63,7 @@ def test_the_submitter_dies_while_sbatch_hangs(sandbox: Sandbox, victim: str):
     if victim == "module":
         kill_all("AnsiballZ_slurm_job|sbatch.*--parsable")
     else:
-        kill_all("sshd: ")
+        kill_all("sshd(-session)?: ")
         kill_all("AnsiballZ_slurm_job|sbatch.*--parsable")
     play.kill()
     sandbox.signal("slurmctld", signal.SIGCONT)
@@ -150,7 +150,7 @@ def test_the_connection_is_cut_for_a_while(sandbox: Sandbox):
     play = sandbox.play("sleep 15")
     play.says("RUNNING")
     sandbox.signal("sshd", signal.SIGKILL)
-    kill_all("sshd: ")
+    kill_all("sshd(-session)?: ")
     play.says("no contact", 90)
     time.sleep(5)
     sandbox.repair("sshd")
@@ -381,15 +381,15 @@ def test_an_id_that_is_used_again_is_not_taken_for_ours(sandbox: Sandbox):
 
 @pytest.mark.long
 def test_a_requeue_is_followed_to_the_real_end(sandbox: Sandbox):
-    play = sandbox.play('echo "run $SLURM_RESTART_COUNT"; sleep 8', fault_options={"requeue": True})
+    play = sandbox.play('echo "run ${SLURM_RESTART_COUNT:-0}"; sleep 8', fault_options={"requeue": True})
     play.says("RUNNING")
     sandbox.command("scontrol", "requeue", sandbox.one_job())
     output = play.succeeds(300)
     job_id = sandbox.one_job()
-    assert "requeued 1 times" in output
+    assert "(run 2, after a requeue)" in output
     assert sandbox.record()["attempts"][0]["result"]["job"]["restarts"] == 1
     log = (sandbox.run_folder() / "attempt-1" / f"slurm-{job_id}.out").read_text()
-    assert log.startswith("run \n") or "run 0" in log or "REQUEUE" in log
+    assert log.startswith("run 0\n")
     assert "run 1" in log
 
 

@@ -52,7 +52,8 @@ class Play:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env=dict(os.environ, ANSIBLE_CONFIG=str(CHECKOUT / "ansible.cfg"), **environment),
+                # Lines have to come when they are said on a machine where this is not set as well.
+                env=dict(os.environ, ANSIBLE_CONFIG=str(CHECKOUT / "ansible.cfg"), PYTHONUNBUFFERED="", **environment),
             )
 
     @property

@@ -21,7 +21,7 @@ def test_two_nodes_of_eight_tasks(sandbox):
             --no-container-mount-home bash -c '
                 cd /opt/NeMo && git rev-parse HEAD > /dev/null && python3 -c "import numpy, yaml" &&
                 test -d /data/images && ! touch /mnt/etc/x 2> /dev/null && ! touch /x 2> /dev/null && touch /tmp/x &&
-                echo $SLURM_PROCID $(hostname) $CUDA_VISIBLE_DEVICES $(id -un)'"""
+                echo $SLURM_PROCID $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $(id -un)'"""
     done = sandbox.ssh(script)
     assert done.returncode == 0, done.stderr
     lines = sorted(line.split() for line in done.stdout.splitlines())
@@ -49,36 +49,168 @@ def test_what_a_container_leaves_is_removed_after_the_job(sandbox):
     assert done.stdout.strip().isdigit(), done.stdout + done.stderr
 
 
+MOUNTS = "--container-image=IMAGE --container-mounts="
+SOURCE = 'mount source must be a relative path, an absolute path, "tmpfs" or "umount"'
+TARGET = "mount target must be a relative path or an absolute path"
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "lines", "named"),
     [
-        ("--container-image=/no/such.sqsh", "No such file or directory: /no/such.sqsh"),
-        ("--container-image=IMAGE --container-mounts=/nosuch:/x", "source path does not exist: /nosuch"),
-        ("--container-image=IMAGE --container-mounts=:/x", "--container-mounts: invalid format: :/x"),
+        (f"{MOUNTS}:/x", ["--container-mounts: invalid format: :/x"], "--container-mounts argument: :/x"),
+        (f"{MOUNTS}/tmp:", ["--container-mounts: invalid format: /tmp:"], "--container-mounts argument: /tmp:"),
+        (f"{MOUNTS}/tmp:x", [TARGET, "could not add mount entry: /tmp:x"], "--container-mounts argument: /tmp:x"),
+        (f"{MOUNTS}data:/x", [SOURCE, "could not add mount entry: data:/x"], "--container-mounts argument: data:/x"),
+        (MOUNTS, ["--container-mounts: argument required"], "--container-mounts argument: "),
+        ("--container-image=", ["--container-image: argument required"], "--container-image argument: "),
         (
-            "--container-image=IMAGE --container-mounts=/tmp:x",
-            "mount target must be a relative path or an absolute path",
+            "--container-image=IMAGE --container-image=/x",
+            ["--container-image specified multiple times"],
+            "--container-image argument: /x",
         ),
         (
-            "--container-image=IMAGE --container-mounts=data:/x",
-            "mount source must be a relative path, an absolute path",
+            "--container-image=IMAGE --container-name=a:b",
+            ['--container-name: flag must be "auto", "create", "exec" or "no_exec"'],
+            "--container-name argument: a:b",
         ),
-        ("--container-image=IMAGE --container-mounts=", "--container-mounts: argument required"),
-        ("--container-image=IMAGE --container-workdir=/nosuch", "couldn't chdir to /nosuch"),
-        ("--container-image=IMAGE --container-name=a:b", '--container-name: flag must be "auto"'),
-        ("--container-image=IMAGE --container-env=A,,B", "--container-env: invalid format: A,,B"),
-        ("--container-image=IMAGE --container-image=/x", "--container-image specified multiple times"),
+        (
+            "--container-image=IMAGE --container-env=A,,B",
+            ["--container-env: invalid format: A,,B"],
+            "--container-env argument: A,,B",
+        ),
         (
             "--container-image=IMAGE --container-mount-home --no-container-mount-home",
-            "both --container-mount-home and --no-container-mount-home were specified",
+            ["both --container-mount-home and --no-container-mount-home were specified"],
+            "--no-container-mount-home argument: (null)",
         ),
-        ("--container-name=nobody", 'a container with name "pyxis_nobody" does not exist'),
+        (
+            "--container-image=IMAGE --container-readonly --container-writable",
+            ["both --container-writable and --container-readonly were specified"],
+            "--container-writable argument: (null)",
+        ),
     ],
 )
-def test_refusals(sandbox, options, message):
+def test_a_bad_option_is_refused_before_there_is_a_job(sandbox, options, lines, named):
     done = srun(sandbox, options.replace("IMAGE", str(sandbox.image)))
+    assert done.returncode == 255
+    assert done.stderr.splitlines() == [
+        *(f"srun: error: pyxis: {line}" for line in lines),
+        f"srun: error: Invalid {named}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--container-image", "option '--container-image' requires an argument"),
+        ("--container-writable=yes true", "option '--container-writable' doesn't allow an argument"),
+        ("--container-bogus=1 true", "unrecognized option '--container-bogus=1'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read(sandbox, words, message):
+    done = sandbox.ssh(f"srun {words}")
+    assert done.returncode == 255
+    assert done.stderr == f'/usr/bin/srun: {message}\nTry "srun --help" for more information\n'
+
+
+def test_a_bad_variable_is_named_and_does_nothing(sandbox):
+    done = sandbox.ssh(f"PYXIS_CONTAINER_MOUNTS=data:/x srun -N1 --container-image={sandbox.image} echo fine")
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+    assert f"srun: error: pyxis: {SOURCE}" in done.stderr.splitlines()
+    assert srun(sandbox, f"--container-image={sandbox.image}", "test -w /opt").returncode == 1
+    done = sandbox.ssh(f"PYXIS_CONTAINER_READONLY=no srun -N1 --container-image={sandbox.image} touch /x")
+    assert done.returncode == 0, done.stderr
+
+
+SPANK = ["spank: required plugin spank_pyxis.so: task_init() failed with rc=-1", "Failed to invoke spank plugin stack"]
+CHILD = "pyxis: child N failed with error code: "
+LOG = "pyxis: printing enroot log file:"
+BY_ANOTHER = "pyxis: container was not started successfully by another task"
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (
+            "--container-image=/no/such.sqsh",
+            [
+                f"{CHILD}1",
+                "pyxis: failed to create container filesystem for image: /no/such.sqsh",
+                LOG,
+                "pyxis:     [ERROR] No such file or directory: /no/such.sqsh",
+                *SPANK,
+                f"{CHILD}1",
+            ],
+        ),
+        (
+            "--container-image=nosuch.invalid#a/b:1",
+            [
+                f"{CHILD}6",
+                "pyxis: failed to import docker image: nosuch.invalid#a/b:1",
+                LOG,
+                "pyxis:     [INFO] Querying registry for permission grant",
+                "pyxis:     curl: (6) Could not resolve host: nosuch.invalid",
+                *SPANK,
+                f"{CHILD}1",
+            ],
+        ),
+        (
+            f"{MOUNTS}/nosuch:/x",
+            [
+                "pyxis: --container-mounts: source path does not exist: /nosuch",
+                "pyxis: couldn't create enroot start configuration script",
+                LOG,
+                "pyxis:     [INFO] Extracting squashfs filesystem...",
+                BY_ANOTHER,
+                *SPANK,
+            ],
+        ),
+        (
+            f"{MOUNTS}./nosuch:/x",
+            [
+                "pyxis: container start failed with error code: 1",
+                LOG,
+                "pyxis:     enroot-mount: failed to mount: ./nosuch at ROOT/x: No such file or directory",
+                BY_ANOTHER,
+                *SPANK,
+            ],
+        ),
+        (
+            "--container-image=IMAGE --container-workdir=/nosuch",
+            ["pyxis: couldn't chdir to /nosuch: No such file or directory", *SPANK],
+        ),
+        (
+            "--container-name=nobody",
+            [
+                'pyxis: error: a container with name "pyxis_nobody" does not exist, and --container-image is not set',
+                *SPANK,
+            ],
+        ),
+    ],
+)
+def test_a_container_that_cannot_be_had(sandbox, options, lines):
+    done = srun(sandbox, f"--nodelist=gpu002 {options}".replace("IMAGE", str(sandbox.image)))
     assert done.returncode == 1
-    assert re.search(r"error: pyxis: .*" + re.escape(message), done.stderr)
+    said = [line for line in done.stderr.splitlines() if line.startswith("slurmstepd")]
+    said = [re.sub("child [0-9]+ ", "child N ", re.sub(" at /[^ ]*/root/x", " at ROOT/x", line)) for line in said]
+    assert said == [f"slurmstepd-gpu002: error: {line}" for line in lines]
+    assert "srun: error: gpu002: task 0: Exited with exit code 1" in done.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "once", "each"),
+    [
+        ("--container-image=/no/such.sqsh", "failed to create container filesystem", 1),
+        (f"{MOUNTS}./nosuch:/x", "container start failed with error code: 1", 2),
+        ("--container-name=nobody", "does not exist, and --container-image is not set", 0),
+    ],
+)
+def test_only_the_first_task_of_a_node_says_why(sandbox, options, once, each):
+    done = srun(sandbox, f"--ntasks=2 {options}".replace("IMAGE", str(sandbox.image)))
+    assert done.returncode == 1
+    assert done.stderr.count(once) == 1, done.stderr
+    assert done.stderr.count(BY_ANOTHER) == each, done.stderr
+    assert done.stderr.count(SPANK[0]) == 2, done.stderr
 
 
 def test_relative_path_is_taken_for_an_image_of_docker_hub(sandbox):
@@ -139,9 +271,9 @@ def test_a_signal_reaches_a_command_that_handles_it(sandbox):
 def test_environment(sandbox):
     done = sandbox.ssh(
         f"export LANG=xx OTHER=kept PATH=$PATH:/host; srun -N1 --container-image={sandbox.image} "
-        "bash -c 'echo \"[$LANG] $OTHER $PATH $PYXIS_VERSION\"'"
+        "bash -c 'echo \"[$LANG] $OTHER $PATH [$PYXIS_VERSION]\"'"
     )
-    assert done.stdout == "[] kept /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin 0.24.0\n"
+    assert done.stdout == "[] kept /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin []\n"
     done = sandbox.ssh(
         f"export LANG=C.UTF-8 PATH=$PATH:/host; srun -N1 --container-image={sandbox.image} --container-env=LANG,PATH "
         "bash -c 'echo $LANG; echo $PATH'"
@@ -154,7 +286,17 @@ def test_home_and_root(sandbox):
     image = f"--container-image={sandbox.image}"
     assert srun(sandbox, f"{image} --container-mount-home", "test -e $HOME/.bash_profile").returncode == 0
     assert srun(sandbox, f"{image} --no-container-mount-home", "test -e $HOME/.bash_profile").returncode == 1
-    assert srun(sandbox, f"{image} --container-remap-root", "id -u").stdout == "0\n"
+    assert srun(sandbox, f"{image} --container-remap-root", "bash -c 'id -u; echo $HOME; pwd'").stdout == (
+        "0\n/root\n/root\n"
+    )
+
+
+def test_folder_and_host_name(sandbox):
+    """The image has no /etc/rc, so a task starts at home. The node's name is that of this machine."""
+    image = f"--container-image={sandbox.image}"
+    assert srun(sandbox, image, "bash -c 'echo $HOME; pwd'").stdout == f"{sandbox.home}\n" * 2
+    assert srun(sandbox, f"{image} --container-workdir=/opt", "pwd").stdout == "/opt\n"
+    assert srun(sandbox, image, "hostname").stdout == srun(sandbox, "", "hostname").stdout
 
 
 def test_named_container_is_kept(sandbox):
@@ -189,13 +331,18 @@ def test_other_options_are_those_of_srun(sandbox):
     [
         ("enroot import -o IMAGE docker://ubuntu", 1, "[ERROR] File already exists: IMAGE"),
         ("enroot import ftp://x", 1, "[ERROR] Invalid argument: ftp://x"),
-        ("enroot import docker://UPPER", 1, "[ERROR] Invalid image reference: docker://UPPER"),
-        ("enroot import -o ~/x.sqsh docker://nosuch.invalid#a/b:1", 1, "[INFO] Querying registry for permission grant"),
+        ("enroot import docker://a/UPPER", 1, "[ERROR] Invalid image reference: docker://a/UPPER"),
+        ("enroot import -o ~/x.sqsh docker://nosuch.invalid#a/b:1", 6, "[INFO] Querying registry for permission grant"),
+        ("enroot import -o ~/x.sqsh docker://localhost:9#a/b:1", 7, "curl: (7) Failed to connect to localhost port 9"),
         ("enroot create /nosuch.sqsh", 1, "[ERROR] No such file or directory: /nosuch.sqsh"),
         ("enroot create /etc/passwd", 1, "[ERROR] Invalid image format: /etc/passwd"),
         ("enroot create -n a/b IMAGE", 1, "[ERROR] Invalid argument: a/b"),
         ("enroot remove -f nosuch", 1, "[ERROR] No such file or directory: HOME/.local/share/enroot/nosuch"),
         ("enroot version", 0, ""),
+        ("enroot version x", 0, ""),
+        ("enroot help", 0, ""),
+        ("enroot", 1, ""),
+        ("enroot frobnicate", 1, ""),
     ],
 )
 def test_enroot(sandbox, command, code, message):
@@ -205,6 +352,18 @@ def test_enroot(sandbox, command, code, message):
     done = sandbox.ssh(fill(command))
     assert done.returncode == code
     assert fill(message) in done.stderr
+    assert message or not done.stderr
+    assert bool(done.stdout) == (not message)
+
+
+def test_enroot_asks_before_it_removes(sandbox):
+    script = f"""
+        enroot create --name asked {sandbox.image} 2> /dev/null
+        enroot remove asked; echo $?; echo n | enroot remove asked; echo $?; enroot list
+        echo y | enroot remove asked; echo $?; enroot list"""
+    done = sandbox.ssh(script)
+    assert done.stdout.split() == ["1", "0", "asked", "0"]
+    assert done.stderr == ""
 
 
 def test_enroot_keeps_containers(sandbox):

@@ -152,7 +152,7 @@ def test_an_installed_artifact_does_the_same_from_elsewhere(person: Person, tmp_
     (tarball,) = tmp_path.glob("*.tar.gz")
     subprocess.run(
         [*galaxy, "install", str(tarball), "-p", str(tmp_path / "collections"), "--offline"],
-        cwd=tmp_path, check=True, capture_output=True, env=dict(os.environ, HOME=str(tmp_path)),
+        cwd=tmp_path, check=True, capture_output=True, env=dict(elsewhere, HOME=str(tmp_path)),
     )  # fmt: skip
     variables = {
         "sandbox_shared_root": str(person.root),

@@ -126,12 +126,22 @@ class Daemon:
         self.stamp = Path(sandbox["prefix"]) / "run" / "daemons" / name
 
     def fingerprint(self) -> str:
-        """Return what this daemon was started with: its command, and the files it reads at its start."""
-        digest = hashlib.sha256(json.dumps(self.spec["command"]).encode())
+        """Return what this daemon was started with: command, environment, and the files it reads at its start."""
+        digest = hashlib.sha256(json.dumps([self.spec["command"], self.environment()], sort_keys=True).encode())
         for name in self.spec.get("reads", []):
             if os.path.exists(name):
                 digest.update(Path(name).read_bytes())
         return digest.hexdigest()
+
+    def environment(self) -> dict[str, str]:
+        """Return the whole environment that this daemon is started with."""
+        return {
+            "PATH": f"{self.sandbox['prefix']}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "LC_ALL": "C.UTF-8",
+            "HOME": "/",
+            "DGXC_SANDBOX_DAEMON": f"{self.sandbox['prefix']}:{self.name}",
+            **self.spec.get("environment", {}),
+        }
 
     def pids(self) -> list[int]:
         """Return the processes that are this daemon, oldest first."""
@@ -155,18 +165,11 @@ class Daemon:
         self.prepare()
         log = Path(self.spec["log"])
         account = pwd.getpwnam(self.spec.get("user", "root"))
-        environment = {
-            "PATH": f"{self.sandbox['prefix']}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "LC_ALL": "C.UTF-8",
-            "HOME": "/",
-            "DGXC_SANDBOX_DAEMON": f"{self.sandbox['prefix']}:{self.name}",
-            **self.spec.get("environment", {}),
-        }
         with open(log.with_suffix(".start"), "wb") as output:
             process = subprocess.Popen(
                 self.spec["command"],
                 cwd=self.spec.get("directory", "/"),
-                env=environment,
+                env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -4,12 +4,13 @@
 """One task in a container: enters it and turns into the command. Called by the stand-in for srun on the node.
 
 Like the real thing: one container for each node and step, made by the task that comes first; its root is read-only
-unless asked otherwise; /tmp is the container's own; /proc, /sys, /dev, the network and the host's name are the node's;
+unless asked otherwise; /tmp is the container's own; /proc, /sys, /dev, the network and the host name are the node's;
 the process that Slurm watches is the command itself, so signals and exit codes are its own. That last point is why this
 makes the namespaces by itself instead of calling a tool: bubblewrap stays between as a parent and swallows signals.
 
 Unlike the real thing: an image is unpacked once for all nodes (they are one machine) and each container's root consists
-of hard links to that copy, so that four nodes start within a second.
+of hard links to that copy, so that four nodes start within a second. And /etc/hosts knows the nodes' names, which on a
+real cluster all nodes do.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from images import EnrootError, cached_root, import_image, remove_tree
 
 HERE = Path(__file__).resolve().parent
 LIBC = ctypes.CDLL(None, use_errno=True)
-NEW_USER, NEW_MOUNTS, NEW_NAMES = 0x10000000, 0x00020000, 0x04000000
+NEW_USER, NEW_MOUNTS = 0x10000000, 0x00020000
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC, REMOUNT, BIND, RECURSIVE, PRIVATE, SLAVE = (
     0x1, 0x2, 0x4, 0x8, 0x20, 0x1000, 0x4000, 0x40000, 0x80000,
 )  # fmt: skip
@@ -38,12 +39,44 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Failed(Exception):
-    """The container cannot be made; the lines are what Pyxis says."""
+    """The container cannot be made; the lines are what Pyxis says.
+
+    :param state: how the container is left for the node's other tasks of this step
+    """
+
+    state = "failed"
+
+
+class NameRefused(Failed):
+    """The container's name is not right. The real one looks at it once for a node, before there are tasks."""
+
+    state = "refused"
+
+
+class NotCreated(Failed):
+    """There is no file system for the container. At the step's end, Pyxis wants to remove it and fails."""
+
+
+class NotStarted(Failed):
+    """The container's file system is there, but the container did not start."""
+
+    def __init__(self, problem: str, enroot_log: list[str]) -> None:
+        lines = [problem, "printing enroot log file:", *(f"    {line}" for line in enroot_log), NOT_STARTED]
+        super().__init__("\n".join(lines))
+
+
+START_FAILED = "container start failed with error code: 1"
+NOT_STARTED = "container was not started successfully by another task"
 
 
 def log(line: str) -> None:
-    """Say something as slurmstepd does for its plug-ins."""
-    print(f"slurmstepd: error: {line}", file=sys.stderr, flush=True)
+    """Say something as slurmstepd does for its plug-ins, built as it is for several nodes on one machine."""
+    print(f"slurmstepd-{os.environ.get('SLURMD_NODENAME', '')}: error: {line}", file=sys.stderr, flush=True)
+
+
+def child_failed(code: int) -> str:
+    """Return what Pyxis says of an Enroot that failed; here that is no process of its own."""
+    return f"child {os.getpid()} failed with error code: {code}"
 
 
 def call(name: str, *arguments: object) -> None:
@@ -120,21 +153,35 @@ class Container:
         name = settings.get("name")
         self.kept = self.own / f"data-{self.node}" / f"pyxis_{name[0]}" if name else None
         self.root = self.kept or self.folder / "root"
+        # Where the one that the task seems to be in the container is at home.
+        self.home = "/root" if settings.get("remap_root") else pwd.getpwuid(os.getuid()).pw_dir
+        self.enroot_log: list[str] = []  # what the last thing that Enroot did has said
 
-    def prepare(self) -> None:
-        """Make the container, or wait for the task that does. Raises Failed."""
+    def join(self) -> None:
+        """Make the container and enter it, or wait for the task that does and follow. Raises Failed."""
         self.own.mkdir(mode=0o700, exist_ok=True)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            state = self.folder / "state"
-            if state.exists():
-                if state.read_text() != "made":
-                    raise Failed("container was not started successfully by another task")
-                return
-            state.write_text("failed")
-            self.make()
-            state.write_text("made")
+            path = self.folder / "state"
+            first = not path.exists()
+            # It stays open: in the container, this path leads elsewhere.
+            with open(path, "w" if first else "r") as state:
+                if first:
+                    try:
+                        self.make()
+                        self.enter()
+                    except Failed as problem:
+                        state.write(problem.state)
+                        raise
+                    state.write("made")
+                    return
+                found = state.read()
+        if found == NameRefused.state:
+            raise NameRefused
+        if found != "made":
+            raise Failed(NOT_STARTED)
+        self.enter()
 
     def make(self) -> None:
         """Unpack the image and furnish its root."""
@@ -146,15 +193,14 @@ class Container:
             self.unpack()
         for source, _target, _flags in self.settings.get("mounts", []):
             if source.startswith("/") and not os.path.exists(source):
-                raise Failed(
+                raise NotStarted(
                     f"--container-mounts: source path does not exist: {source}\n"
-                    "couldn't create enroot start configuration script"
+                    "couldn't create enroot start configuration script",
+                    self.enroot_log,
                 )
         (self.folder / "tmp").mkdir(exist_ok=True)
-        # On a real cluster every node has a name of its own that the others can look up.
         nodes = "".join(f"127.0.0.1 {node}\n" for node in self.sandbox["nodes"])
         (self.folder / "hosts").write_text(nodes + Path("/etc/hosts").read_text())
-        (self.folder / "hostname").write_text(f"{self.node}\n")
         self.add_user()
 
     def check_name(self) -> None:
@@ -162,11 +208,11 @@ class Container:
         name, flag = self.settings["name"]
         exists = self.kept is not None and self.kept.is_dir()
         if flag == "create" and exists:
-            raise Failed('error: "create" flag was passed to --container-name but the container already exists')
+            raise NameRefused('error: "create" flag was passed to --container-name but the container already exists')
         if flag == "exec":
-            raise Failed('error: "exec" flag was passed to --container-name but the container is not running')
+            raise NameRefused('error: "exec" flag was passed to --container-name but the container is not running')
         if not exists and "image" not in self.settings:
-            raise Failed(
+            raise NameRefused(
                 f'error: a container with name "pyxis_{name}" does not exist, and --container-image is not set'
             )
 
@@ -201,12 +247,12 @@ class Container:
 
     def enroot(self, what: str, function, *arguments):
         """Do one thing that Enroot does, and report its failure as Pyxis does."""
-        lines: list[str] = []
+        self.enroot_log = []
         try:
-            return function(*arguments, say=lines.append)
+            return function(*arguments, say=self.enroot_log.append)
         except EnrootError as problem:
-            text = "".join(f"\n    {line}" for line in [*lines, *problem.lines])
-            raise Failed(f"{what}\nprinting enroot log file:{text}") from None
+            text = "".join(f"\n    {line}" for line in [*self.enroot_log, *problem.lines])
+            raise NotCreated(f"{child_failed(problem.code)}\n{what}\nprinting enroot log file:{text}") from None
 
     def add_user(self) -> None:
         """Let the container know the user, and give it a home."""
@@ -221,26 +267,27 @@ class Container:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.unlink(missing_ok=True)  # it may be a hard link
                 path.write_text(line + old)
-        os.makedirs(inside(str(self.root), account.pw_dir), exist_ok=True)
+        for folder in (account.pw_dir, self.home):
+            os.makedirs(inside(str(self.root), folder), exist_ok=True)
 
     def enter(self) -> None:
         """Move this process into the container. Raises Failed."""
         uid, gid = os.getuid(), os.getgid()
         inner_uid, inner_gid = (0, 0) if self.settings.get("remap_root") else (uid, gid)
         try:
-            call("unshare", NEW_USER | NEW_MOUNTS | NEW_NAMES)
+            call("unshare", NEW_USER | NEW_MOUNTS)
         except OSError as problem:
-            raise Failed(
-                f"cannot make a user namespace: {problem.strerror}; this machine does not let ordinary users do that"
+            raise NotStarted(
+                START_FAILED,
+                [f"cannot make a user namespace: {problem.strerror}; this machine does not let ordinary users do that"],
             ) from None
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{inner_uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{inner_gid} {gid} 1")
         try:
-            call("sethostname", self.node.encode(), len(self.node))
             self.mount_all()
         except OSError as problem:
-            raise Failed(f"container start failed with error code: 1\n    {problem.strerror}") from None
+            raise NotStarted(START_FAILED, [f"cannot furnish the container: {problem}"]) from None
 
     def mount_all(self) -> None:
         """Mount what belongs into the container and make it the root. Raises OSError and Failed."""
@@ -284,16 +331,18 @@ class Container:
             if extra:
                 remount(place, extra)
         except OSError as problem:
-            raise Failed(
-                "container start failed with error code: 1\nprinting enroot log file:\n"
-                f"    enroot-mount: failed to mount: {source} at {inside(root, target)}: {problem.strerror}"
+            raise NotStarted(
+                START_FAILED,
+                [f"enroot-mount: failed to mount: {source} at {inside(root, target)}: {problem.strerror}"],
             ) from None
 
     def environment(self) -> dict[str, str]:
         """Return the command's environment: the job's, under the image's, but for what --container-env names."""
         asked = self.settings.get("env", [])
         result = {name: value for name, value in os.environ.items() if name in asked or name not in NOT_FROM_HOST}
-        image = {"PATH": DEFAULT_PATH}
+        image = {"PATH": DEFAULT_PATH, "HOME": self.home}
+        if self.settings.get("remap_root"):
+            image["USER"] = "root"
         try:
             for line in Path("/etc/environment").read_text().splitlines():
                 name, equals, value = line.strip().partition("=")
@@ -302,13 +351,12 @@ class Container:
         except OSError:
             pass
         result.update({name: value for name, value in image.items() if name not in asked or name not in result})
-        result["PYXIS_VERSION"] = "0.24.0"
         if "PYTORCH_VERSION" in result:  # as the plug-in does for images of PyTorch
             result["RANK"], result["LOCAL_RANK"] = result["SLURM_PROCID"], result["SLURM_LOCALID"]
         return result
 
     def working_folder(self) -> str:
-        """Return the folder to start in: the one asked for, or the image's."""
+        """Return the folder to start in: the one asked for, the image's, or the home directory."""
         if "workdir" in self.settings:
             return self.settings["workdir"]
         try:
@@ -317,7 +365,7 @@ class Container:
                     return line[4:].partition('"')[0]
         except OSError:
             pass
-        return "/"
+        return self.home
 
 
 def main() -> None:
@@ -325,8 +373,7 @@ def main() -> None:
     settings, command = json.loads(sys.argv[1]), sys.argv[2:]
     container = Container(settings)
     try:
-        container.prepare()
-        container.enter()
+        container.join()
         folder = container.working_folder()
         try:
             os.chdir(folder)
@@ -338,6 +385,8 @@ def main() -> None:
             log(f"pyxis: {line}")
         log("spank: required plugin spank_pyxis.so: task_init() failed with rc=-1")
         log("Failed to invoke spank plugin stack")
+        if isinstance(problem, NotCreated) and not container.kept:
+            log(f"pyxis: {child_failed(1)}")
         raise SystemExit(1) from None
     environment = container.environment()
     os.environ["PATH"] = environment["PATH"]

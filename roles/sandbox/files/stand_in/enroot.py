@@ -70,8 +70,18 @@ def remove(name: str, force: bool) -> None:
     place = container_path(name)
     if not place.is_dir():
         raise EnrootError(f"No such file or directory: {place}")
-    if force or input(f"Do you really want to delete {place}? [y/N] ") in ("y", "Y"):
+    if force or confirmed(f"Do you really want to delete {place}? [y/N] "):
         remove_tree(place)
+
+
+def confirmed(question: str) -> bool:
+    """Ask on standard error, if a person is there to read it. Leaves with code 1 when no line comes."""
+    if sys.stdin.isatty():
+        print(question, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        raise SystemExit(1)
+    return line.strip() in ("y", "Y")
 
 
 def list_containers(fancy: bool) -> None:
@@ -85,11 +95,15 @@ def list_containers(fancy: bool) -> None:
 
 def main() -> None:
     """Read the command line, then do it."""
-    command = sys.argv[1] if len(sys.argv) > 1 else "help"
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
     if command in UNSUPPORTED:
         raise EnrootError(f"The sandbox's stand-in for enroot has no command {command}")
     if command not in COMMANDS:
         usage("", 0 if command == "help" else 1)
+    sandbox = json.loads((HERE / "settings.json").read_text())
+    if command == "version":  # whatever follows
+        print(sandbox["enroot_version"])
+        return
     short, long, _text = COMMANDS[command]
     try:
         pairs, words = getopt.getopt(sys.argv[2:], short, long)
@@ -102,14 +116,11 @@ def main() -> None:
     if (
         (command in ("create", "import") and count != 1)
         or (command == "remove" and not count)
-        or (command in ("list", "version") and count)
+        or (command == "list" and count)
     ):
         usage(command, 1)
     force = "f" in options or os.environ.get("ENROOT_FORCE_OVERRIDE", "no").lower() in ("y", "yes", "t", "true")
-    sandbox = json.loads((HERE / "settings.json").read_text())
-    if command == "version":
-        print(sandbox["enroot_version"])
-    elif command == "import":
+    if command == "import":
         import_image(words[0], options.get("o", ""), sandbox, say=say)
     elif command == "create":
         create(words[0], options.get("n", ""), force)
@@ -126,6 +137,6 @@ if __name__ == "__main__":
     except EnrootError as problem:
         for line in problem.lines:
             say(line)
-        raise SystemExit(1) from None
+        raise SystemExit(problem.code) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

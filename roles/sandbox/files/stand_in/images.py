@@ -32,10 +32,14 @@ Say = Callable[[str], None]
 
 
 class EnrootError(Exception):
-    """What Enroot says when it gives up: a message after [ERROR], or the lines of the program that failed."""
+    """What Enroot says when it gives up: a message after [ERROR], or the lines of the program that failed.
 
-    def __init__(self, message: str = "", lines: tuple[str, ...] = ()) -> None:
+    Its exit code is 1 for a message of its own, that of the program otherwise.
+    """
+
+    def __init__(self, message: str = "", lines: tuple[str, ...] = (), code: int = 1) -> None:
         super().__init__(message)
+        self.code = code
         self.lines = (*lines, f"[ERROR] {message}") if message else lines
 
 
@@ -52,7 +56,8 @@ def parse_reference(uri: str, version: str) -> Reference:
     """Read `docker://[USER@][REGISTRY#]IMAGE[:TAG]`, and from Enroot 4 on also `REGISTRY/IMAGE` and digests.
 
     The part before the first slash is a registry only if it has a dot or a colon; otherwise it is a folder of Docker
-    Hub, which is where a relative path of a .sqsh file ends up. Raises EnrootError.
+    Hub, which is where a relative path of a .sqsh file ends up. Enroot 4 leaves it to Docker Hub to refuse capital
+    letters in a name without a slash and in such a folder. Raises EnrootError.
     """
     modern = int(version.split(".")[0]) >= 4
     user = r"(?:(?P<user>[^@/#]+)@)?"
@@ -61,7 +66,9 @@ def parse_reference(uri: str, version: str) -> Reference:
     found = re.fullmatch(rf"docker://{user}(?P<registry>[^#/@]+)#{image}{tag}", uri)
     if found is None and modern:
         found = re.fullmatch(rf"docker://{user}(?P<registry>[^/#@]*[.:][^/#@]*)/{image}{tag}", uri)
-    if found is None:
+    if found is None and modern:
+        found = re.fullmatch(rf"docker://{user}(?P<image>[^/#@:]+(?:/[a-z0-9._/-]+)?){tag}", uri)
+    if found is None and not modern:
         found = re.fullmatch(rf"docker://{user}{image}{tag}", uri)
     if found is None:
         raise EnrootError(f"Invalid image reference: {uri}")
@@ -109,7 +116,7 @@ class Registry:
         )
         body, _newline, code = done.stdout.rpartition(b"\n")
         if done.returncode != 0:
-            raise EnrootError(lines=tuple(done.stderr.decode().splitlines()))
+            raise EnrootError(lines=tuple(done.stderr.decode().splitlines()), code=done.returncode)
         status = int(code)
         if status >= 400 and status not in ignore:
             raise EnrootError(f"URL {url} returned error code: {status} {STATUS.get(status, '')}".rstrip())
@@ -332,8 +339,8 @@ def cached_root(image: str, cache: Path, say: Say) -> Path:
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(cache / f"{place}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        say("[INFO] Extracting squashfs filesystem...")
         if not (cache / key).is_dir():
-            say("[INFO] Extracting squashfs filesystem...")
             for old in cache.glob(f"{place}-*"):  # what an older file of this name held, or a half-done copy
                 remove_tree(old)
             new = cache / f"{key}.new"

@@ -13,8 +13,10 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 REAL_SRUN = "/usr/bin/srun"
+BAD_OPTION = 255  # srun's exit code for an option that it or a plug-in refuses
 HERE = Path(__file__).resolve().parent
 
 # Options of srun that stand alone; all other long ones take a value, after "=" or as the next word.
@@ -153,7 +155,7 @@ def set_value(settings: dict, option: str, value: str) -> None:
 
 
 def set_switch(settings: dict, option: str) -> None:
-    """Take one container option that stands alone."""
+    """Take one container option that stands alone. Raises Refused."""
     setting, value = SWITCHES[option]
     if setting in CONFLICTS and settings.get(setting, value) != value:
         raise Refused(f"both {CONFLICTS[setting]} were specified")
@@ -172,6 +174,19 @@ def container_option(word: str) -> str | None:
     return name if name in WITH_VALUE or name in SWITCHES else None
 
 
+def misused(problem: str) -> NoReturn:
+    """Leave as the real one does when it cannot read its command line."""
+    print(f"{REAL_SRUN}: {problem}", file=sys.stderr)
+    print('Try "srun --help" for more information', file=sys.stderr)
+    raise SystemExit(BAD_OPTION)
+
+
+def complain(problem: Refused) -> None:
+    """Say why an option is refused: all lines are the plug-in's but those after a tab, which are srun's."""
+    for line in str(problem).splitlines():
+        print("srun: error: " + (line[1:] if line.startswith("\t") else f"pyxis: {line}"), file=sys.stderr)
+
+
 def split(words: list[str], settings: dict) -> tuple[list[str], list[str]]:
     """Divide a command line into options for the real srun and the command; container options go into settings."""
     options: list[str] = []
@@ -186,21 +201,23 @@ def split(words: list[str], settings: dict) -> tuple[list[str], list[str]]:
             break
         option = container_option(word) if word.startswith("--") else None
         if option is not None:
-            has_value, value = "=" in word, word.partition("=")[2]
+            typed, has_value, value = word.partition("=")
             if option in SWITCHES:
-                set_switch(settings, option)
-                continue
-            if not has_value:
+                if has_value:
+                    misused(f"option '{typed}' doesn't allow an argument")
+                value = "(null)"
+            elif not has_value:
                 if place == len(words):
-                    print(f"srun: option '--container-{option}' requires an argument", file=sys.stderr)
-                    print('Try "srun --help" for more information', file=sys.stderr)
-                    raise SystemExit(1)
+                    misused(f"option '{typed}' requires an argument")
                 value = words[place]
                 place += 1
             try:
-                set_value(settings, option, value)
+                if option in SWITCHES:
+                    set_switch(settings, option)
+                else:
+                    set_value(settings, option, value)
             except Refused as problem:
-                raise Refused(f"{problem}\n\tInvalid --container-{option} argument: {value}") from None
+                raise Refused(f"{problem}\n\tInvalid {typed} argument: {value}") from None
             continue
         options.append(word)
         if word.startswith("--"):
@@ -219,17 +236,23 @@ def split(words: list[str], settings: dict) -> tuple[list[str], list[str]]:
 
 
 def from_environment(settings: dict) -> None:
-    """Take what is not on the command line from PYXIS_CONTAINER_* variables."""
+    """Take what is not on the command line from PYXIS_CONTAINER_* variables; a bad one is named and does nothing."""
     for option in WITH_VALUE:
         value = os.environ.get(f"PYXIS_CONTAINER_{option.upper()}")
         if value is not None and option not in settings:
-            set_value(settings, option, value)
+            try:
+                set_value(settings, option, value)
+            except Refused as problem:
+                complain(problem)
     truth = {"1": True, "yes": True, "y": True, "true": True, "t": True,
              "0": False, "no": False, "n": False, "false": False, "f": False}  # fmt: skip
     for setting in ("mount_home", "remap_root", "entrypoint", "entrypoint_log", "writable"):
         value = truth.get(os.environ.get(f"PYXIS_CONTAINER_{setting.upper()}", "").lower())
         if value is not None:
             settings.setdefault(setting, value)
+    value = truth.get(os.environ.get("PYXIS_CONTAINER_READONLY", "").lower())
+    if value is not None:
+        settings.setdefault("writable", not value)
 
 
 def warn_of_ignored(settings: dict) -> None:
@@ -253,20 +276,19 @@ def main() -> None:
         options, command = split(sys.argv[1:], settings)
         from_environment(settings)
     except Refused as problem:
-        for line in str(problem).splitlines():
-            print("srun: error: " + (line[1:] if line.startswith("\t") else f"pyxis: {line}"), file=sys.stderr)
-        raise SystemExit(1) from None
+        complain(problem)
+        raise SystemExit(BAD_OPTION) from None
     if any(word in ("--help", "-h") for word in options):
         sys.stdout.flush()
-        status = os.spawnv(os.P_WAIT, REAL_SRUN, ["srun", "--help"])
+        status = os.spawnv(os.P_WAIT, REAL_SRUN, [REAL_SRUN, "--help"])
         print(HELP, end="")
         raise SystemExit(status)
     if not settings.keys() & {"image", "name"} or not command:
         warn_of_ignored(settings)
-        os.execv(REAL_SRUN, ["srun", *options, *(["--", *command] if command else [])])
+        os.execv(REAL_SRUN, [REAL_SRUN, *options, *(["--", *command] if command else [])])
     if not any(word.startswith(("--job-name", "-J")) for word in options):
         options.append(f"--job-name={os.path.basename(command[0])}")
-    os.execv(REAL_SRUN, ["srun", *options, "--", str(HERE / "container_task.py"), json.dumps(settings), *command])
+    os.execv(REAL_SRUN, [REAL_SRUN, *options, "--", str(HERE / "container_task.py"), json.dumps(settings), *command])
 
 
 if __name__ == "__main__":

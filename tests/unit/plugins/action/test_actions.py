@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from unittest.mock import MagicMock
 
 import pytest
@@ -52,6 +54,18 @@ class Bench:
 
     def run(self):
         return self.action.run(task_vars={"inventory_hostname": "sandbox"})
+
+
+def test_what_is_said_reaches_a_file_at_once(monkeypatch):
+    file = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(file), encoding="utf-8"))
+    sys.stdout.write("TASK [Wait]\n")
+    assert file.getvalue() == b""
+    slurm_job_wait.show_each_line_at_once()
+    sys.stdout.write("[sandbox] waiting for 1 job.\n")
+    assert file.getvalue() == b"TASK [Wait]\n[sandbox] waiting for 1 job.\n"
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    slurm_job_wait.show_each_line_at_once()
 
 
 def wait(monkeypatch, *answers, check_mode=False, **arguments):

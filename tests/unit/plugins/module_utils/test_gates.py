@@ -44,7 +44,7 @@ STOPPED = "`Trainer.fit` stopped: `max_steps=20` reached.\n"
 TIME_UP = "Time limit reached. Elapsed time is 1:30:02. Signaling Trainer to stop.\n"
 
 
-def bar(step: int, total: int = 20, loss: str = "5.640", batch: int = 512, elapsed: str | None = None) -> str:
+def progress_bar(step: int, total: int = 20, loss: str = "5.640", batch: int = 512, elapsed: str | None = None) -> str:
     clock = elapsed or f"{step * 13 // 60:02d}:{step * 13 % 60:02d}"
     return (
         f"\rEpoch 0: : {100 * step // total:3d}%|▏         | {step}/{total} [{clock}<00:10, v_num=m9yd, "
@@ -54,7 +54,7 @@ def bar(step: int, total: int = 20, loss: str = "5.640", batch: int = 512, elaps
 
 
 def training(last: int = 20, first: int = 1, **options: Any) -> str:
-    return "".join(bar(step, **options) for step in range(first, last + 1)) + "\n"
+    return "".join(progress_bar(step, **options) for step in range(first, last + 1)) + "\n"
 
 
 def ranks(world: int = 16, missing: int | None = None) -> str:
@@ -171,11 +171,11 @@ def test_the_gate_of_slurm(job: dict[str, Any], passed: bool | None, words: str)
         (training(19), TIME_UP, {}, True, "step 19 by max_time"),
         (training(19), TIME_UP, {"max_time_seconds": None}, False, "no max_time was expected"),
         (training(19), TIME_UP, {"max_time_seconds": 7200}, False, "after 5402 seconds"),
-        (training(19) + bar(20, total=40, elapsed="1:29:59"), "", {"steps": 40}, True, "by max_time"),
-        (training(19) + bar(20, total=40, elapsed="1:20:59"), "", {"steps": 40}, False, "step 20 of 40"),
+        (training(19) + progress_bar(20, total=40, elapsed="1:29:59"), "", {"steps": 40}, True, "by max_time"),
+        (training(19) + progress_bar(20, total=40, elapsed="1:20:59"), "", {"steps": 40}, False, "step 20 of 40"),
         (training(), "`Trainer.fit` stopped: `max_steps=30` reached.\n", {}, False, "max_steps 30"),
-        (training(19, loss="nan.0") + bar(20, loss="nan.0"), "", {}, False, "NaN (20 times)"),
-        (training(19) + bar(20, loss="inf.0"), "", {}, False, "infinite (1 times)"),
+        (training(19, loss="nan.0") + progress_bar(20, loss="nan.0"), "", {}, False, "NaN (20 times)"),
+        (training(19) + progress_bar(20, loss="inf.0"), "", {}, False, "infinite (1 times)"),
         (training(batch=256), "", {}, False, "(global_step + 1) x 512"),
         (training(batch=256), "", {"global_batch_size": None}, True, "last step is 20"),
         (training(first=11, batch=512), "Restored all states from the checkpoint\n", {}, True, "grew by 512"),
@@ -302,7 +302,7 @@ def test_a_run_that_did_not_reach_its_end_has_no_number() -> None:
 
 
 def test_reasons_for_missing_numbers() -> None:
-    one = judge({"steps": 1}, facts=facts_of(bar(1, total=1), ranks())).metrics["seconds_per_step"]
+    one = judge({"steps": 1}, facts=facts_of(progress_bar(1, total=1), ranks())).metrics["seconds_per_step"]
     assert (one.mean, one.reason) == (None, "the log shows no step time after the warm-up")
     tokens = judge({"sequence_length": None}).metrics
     assert tokens["tokens_per_second"].mean is None
@@ -400,3 +400,20 @@ def test_a_real_crash_of_one_rank(real_facts: Callable[[str], LogFacts]) -> None
     progress = _training_log.tail_progress(real_log("nemo_crashed_rank.out")[-4096:], "nemo")
     assert progress is not None
     assert (progress.step, progress.total, progress.loss) == (146, 20100, 2.85)
+
+
+def test_what_an_earlier_run_of_a_requeued_job_left_in_its_log_is_no_crash() -> None:
+    line = (
+        "slurmstepd-gpu004: error: *** JOB 181 ON gpu004 CANCELLED AT 2026-12-01T07:54:08 DUE TO PREEMPTION ***\nend\n"
+    )
+    facts = read_log([line.encode()], "none")
+    job = {
+        "job_id": "181",
+        "state": "COMPLETED",
+        "verdict": "succeeded",
+        "exit_code": 0,
+        "signal": 0,
+        "nodes": ["gpu004"],
+    }
+    assert _gates.judge({}, {**job, "restarts": 1}, facts).verdict == "succeeded"
+    assert _gates.judge({}, {**job, "restarts": 0}, facts).verdict == "failed"

@@ -45,7 +45,7 @@ def clock(seconds: int) -> str:
     return f"{hour}:{minute:02d}:{second:02d}" if hour else f"{minute:02d}:{second:02d}"
 
 
-def bar(
+def progress_bar(
     step: int,
     total: int = 2000,
     *,
@@ -72,10 +72,10 @@ def bar(
 
 def training(steps: int, total: int = 2000, first: int = 1) -> str:
     """Return what Lightning draws for these steps: each one twice, first with the values of the one before."""
-    parts = [bar(0, total)]
+    parts = [progress_bar(0, total)]
     for step in range(first, steps + 1):
-        parts.append(bar(step, total, shown=step - 1 if step > first else 0, elapsed=(step - first + 1) * 13))
-        parts.append(bar(step, total, elapsed=(step - first + 1) * 13, timing=13.0 + step % 7 / 10))
+        parts.append(progress_bar(step, total, shown=step - 1 if step > first else 0, elapsed=(step - first + 1) * 13))
+        parts.append(progress_bar(step, total, elapsed=(step - first + 1) * 13, timing=13.0 + step % 7 / 10))
     return "\r".join(parts)
 
 
@@ -218,9 +218,9 @@ def test_fragments_give_no_number(fragment: str) -> None:
 
 
 def test_a_bar_written_into_a_bar() -> None:
-    facts = read(DOCUMENT_LINE[:60] + "\r" + bar(181) + "\n")
+    facts = read(DOCUMENT_LINE[:60] + "\r" + progress_bar(181) + "\n")
     assert facts.last_step == 181
-    facts = read(DOCUMENT_LINE[:60] + bar(181) + "\n")
+    facts = read(DOCUMENT_LINE[:60] + progress_bar(181) + "\n")
     # Without a line break the name of the bar is still before its percent sign.
     assert facts.last_step == 181
     assert facts.loss_count == 1
@@ -252,7 +252,16 @@ def test_the_warm_up_rule(total: int | None, warmup: int) -> None:
 
 
 def test_a_step_whose_second_drawing_is_lost_is_not_counted_with_old_values() -> None:
-    text = "\r".join([bar(1), bar(2, shown=1), bar(2), bar(3, shown=2), bar(4, shown=3), bar(4)])
+    text = "\r".join(
+        [
+            progress_bar(1),
+            progress_bar(2, shown=1),
+            progress_bar(2),
+            progress_bar(3, shown=2),
+            progress_bar(4, shown=3),
+            progress_bar(4),
+        ]
+    )
     facts = read(text)
     assert facts.last_step == 4
     assert facts.loss_count == 3 + 0
@@ -260,7 +269,7 @@ def test_a_step_whose_second_drawing_is_lost_is_not_counted_with_old_values() ->
 
 
 def test_a_single_step_has_no_spread() -> None:
-    facts = read("\r".join(bar(step, 12) for step in (1, 2)))
+    facts = read("\r".join(progress_bar(step, 12) for step in (1, 2)))
     assert facts.step_timing is not None
     assert facts.step_timing.count == 1
     assert facts.step_timing.standard_deviation is None
@@ -271,11 +280,21 @@ def test_validations_are_counted_and_their_bars_are_no_progress() -> None:
         f"Validation DataLoader 0: {50 * step:3d}%|█████     | {step}/2 [00:0{step}<00:01,  1.00s/it]"
         for step in range(3)
     )
-    text = training(3) + "\n" + validation + "\r" + bar(3, extra=", val_loss=7.040") + "\r" + validation + "\r" + bar(4)
+    text = (
+        training(3)
+        + "\n"
+        + validation
+        + "\r"
+        + progress_bar(3, extra=", val_loss=7.040")
+        + "\r"
+        + validation
+        + "\r"
+        + progress_bar(4)
+    )
     facts = read(text)
     assert facts.validation_count == 2
     assert facts.last_step == 4
-    facts = read(text + "\r" + bar(5, extra=", val_loss=6.500"))
+    facts = read(text + "\r" + progress_bar(5, extra=", val_loss=6.500"))
     assert facts.last_validation_loss == 6.5
 
 
@@ -366,23 +385,25 @@ def test_facts_are_those_of_the_last_attempt(between: str) -> None:
 
 def test_an_attempt_in_a_file_that_has_only_bars() -> None:
     assert read(training(150) + "\n" + training(20)).last_step == 20
-    resumed = "\r".join(bar(step, elapsed=(step - 150) * 13) for step in range(151, 160))
+    resumed = "\r".join(progress_bar(step, elapsed=(step - 150) * 13) for step in range(151, 160))
     facts = read(training(150) + "\n" + resumed)
     assert (facts.attempts, facts.first_step, facts.last_step, facts.resumed) == (2, 151, 159, True)
 
 
 def test_a_new_epoch_and_another_ranks_bar_are_no_new_attempt() -> None:
-    text = training(20) + "\r" + bar(0, epoch=1) + "\r" + bar(21, epoch=1, elapsed=13)
+    text = training(20) + "\r" + progress_bar(0, epoch=1) + "\r" + progress_bar(21, epoch=1, elapsed=13)
     # The clock of a new epoch starts anew, and its number is higher.
     facts = read(text)
     assert facts.last_step == 21
-    two_ranks = "\n".join(f"{rank}: {bar(step, elapsed=step + rank)}" for step in range(1, 30) for rank in (0, 1))
+    two_ranks = "\n".join(
+        f"{rank}: {progress_bar(step, elapsed=step + rank)}" for step in range(1, 30) for rank in (0, 1)
+    )
     assert read(two_ranks).attempts == 1
 
 
 def test_a_resumed_training() -> None:
     text = "Restored all states from the checkpoint at /results/x.ckpt\n" + "\r".join(
-        bar(step, elapsed=(step - 100) * 13) for step in range(101, 130)
+        progress_bar(step, elapsed=(step - 100) * 13) for step in range(101, 130)
     )
     facts = read(text)
     assert facts.resumed is True
@@ -391,8 +412,8 @@ def test_a_resumed_training() -> None:
 
 
 def test_a_bar_drawn_every_ten_steps_is_fresh() -> None:
-    assert read("\r".join(bar(step) for step in (10, 20, 30))).resumed is False
-    assert read("\r".join(bar(step) for step in (110, 120, 130))).resumed is True
+    assert read("\r".join(progress_bar(step) for step in (10, 20, 30))).resumed is False
+    assert read("\r".join(progress_bar(step) for step in (110, 120, 130))).resumed is True
 
 
 # Failures.
@@ -400,7 +421,7 @@ def test_a_bar_drawn_every_ten_steps_is_fresh() -> None:
 
 def test_failures_before_and_after_progress() -> None:
     trouble = "Traceback (most recent call last):\n  File\nValueError: no\n"
-    survived = read(training(5) + "\n" + trouble + bar(6) + "\n")
+    survived = read(training(5) + "\n" + trouble + progress_bar(6) + "\n")
     assert [failure.after_progress for failure in survived.failures] == [False, False]
     crashed = read(training(5) + trouble)
     assert {failure.name: failure.after_progress for failure in crashed.failures} == {
@@ -408,7 +429,9 @@ def test_failures_before_and_after_progress() -> None:
         "python_exception": True,
     }
     # tqdm draws the bar once more when the program ends with an exception.
-    assert all(failure.after_progress for failure in read(training(5) + "\n" + trouble + "\r" + bar(5)).failures)
+    assert all(
+        failure.after_progress for failure in read(training(5) + "\n" + trouble + "\r" + progress_bar(5)).failures
+    )
 
 
 def test_a_failure_keeps_its_first_and_last_line() -> None:
@@ -425,11 +448,9 @@ def test_failures_deep_in_a_large_log() -> None:
     filler = b"gpu001:4000:4100 [3] NCCL INFO Channel 00/0 : 11[3] -> 3[3] [receive] via NET/IB/0\n" * 12000
 
     def chunks(early: bytes = b"", late: bytes = b"") -> Iterator[bytes]:
-        for _ in range(20):
-            yield filler
+        yield from [filler] * 20
         yield early
-        for _ in range(5):
-            yield filler
+        yield from [filler] * 5
         yield late
 
     killed = b"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0.\nsrun: error: gpu001: task 3: Killed\n"
@@ -551,8 +572,8 @@ def test_an_unknown_format_is_refused() -> None:
 PIECES = [
     DOCUMENT_LINE,
     training(3),
-    bar(5),
-    bar(0),
+    progress_bar(5),
+    progress_bar(0),
     ranks(2),
     ranks(1),
     "\r",
@@ -623,13 +644,13 @@ def test_blocks_of_any_size_see_the_same_training() -> None:
 
 
 @pytest.mark.parametrize(
-    "filler", [b"x" * 1000, b"\x00" * 1000, bar(7).encode() + b"\r", b"50% of it [ error\n", b"%|"]
+    "filler", [b"x" * 1000, b"\x00" * 1000, progress_bar(7).encode() + b"\r", b"50% of it [ error\n", b"%|"]
 )
 def test_memory_does_not_grow_with_the_log(filler: bytes) -> None:
     chunk = filler * (1_000_000 // len(filler))
     tracemalloc.start()
     try:
-        reader.read_log((chunk for _ in range(24)), "nemo")
+        reader.read_log((chunk for dummy in range(24)), "nemo")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -667,7 +688,7 @@ def test_marks_beyond_their_limit_are_still_found_at_the_end(monkeypatch: pytest
 
 
 def test_the_series_is_bounded_and_even() -> None:
-    facts = read("\r".join(bar(step, 5000) for step in range(1, 2001)))
+    facts = read("\r".join(progress_bar(step, 5000) for step in range(1, 2001)))
     assert 200 <= len(facts.series) <= reader.SERIES_POINTS
     steps = [point[0] for point in facts.series]
     assert len({second - first for first, second in itertools.pairwise(steps) if first and second}) == 1
@@ -688,7 +709,7 @@ def test_files(tmp_path: Path) -> None:
         reader.read_log_file(str(tmp_path / "missing"), "nemo")
     assert reader.read_log_tail(str(out), 10) == out.read_bytes()[-10:]
     assert reader.read_log_tail(str(err)) == err.read_bytes()
-    assert reader.last_lines(str(out), 3) == [bar(20, elapsed=260, timing=13.6)]
+    assert reader.last_lines(str(out), 3) == [progress_bar(20, elapsed=260, timing=13.6)]
     assert reader.last_lines(str(err), 2)[-1].endswith("MEMBER: 16/16")
 
 
@@ -699,7 +720,7 @@ def test_progress_of_a_running_training() -> None:
     # The last bar is being written: the one before is used.
     assert reader.tail_progress(tail[:-30], "nemo") is not None
     assert reader.tail_progress(b"", "nemo") is None
-    start = reader.tail_progress(bar(0).encode(), "nemo")
+    start = reader.tail_progress(progress_bar(0).encode(), "nemo")
     assert start == reader.Progress(0, 2000, None, None, 0.0, None)
 
 

@@ -167,7 +167,7 @@ def test_a_held_job_fails_soon_and_is_not_cancelled():
 
 
 def test_a_stuck_reason_has_its_grace():
-    limit = dict(HELD, reason="PartitionTimeLimit", pending_grace=60.0)
+    limit = {**HELD, "reason": "PartitionTimeLimit", "pending_grace": 60.0}
     stage = Stage(*[info(**limit)] * 5, info(**DONE))
     assert stage.run().jobs[0]["verdict"] == "succeeded"
     stage = Stage(info(**limit))
@@ -176,7 +176,11 @@ def test_a_stuck_reason_has_its_grace():
 
 
 def test_a_down_node_is_waited_for_with_a_deadline():
-    down = dict(PENDING, reason="ReqNodeNotAvail, UnavailableNodes:gpu001", pending_kind="waiting_with_deadline")
+    down = {
+        **PENDING,
+        "reason": "ReqNodeNotAvail, UnavailableNodes:gpu001",
+        "pending_kind": "waiting_with_deadline",
+    }
     stage = Stage(info(**down), unavailable=3600.0)
     assert stage.run().jobs[0]["failure_class"] == "stuck_pending"
     assert 3600.0 <= stage.now < 3700.0
