@@ -161,7 +161,11 @@ class Wait:
     def _pause(self, query_seconds: float) -> float:
         waited = self._clock() - self._started
         wanted = max(FIRST_PAUSE, waited * PAUSE_SHARE)
-        return max(min(wanted, self._patience.longest_pause), query_seconds * QUERY_SHARE)
+        sparing = query_seconds * QUERY_SHARE
+        if self._outages:
+            # The time went into waiting for an answer that did not come; that its end is seen soon matters more.
+            sparing = min(sparing, self._patience.longest_pause)
+        return max(min(wanted, self._patience.longest_pause), sparing)
 
     # --- taking in what a look says ---
 

@@ -149,6 +149,33 @@ def test_a_controller_without_jobs_gives_none():
     assert parse.parse_controller_jobs("No jobs in the system\n") == []
 
 
+# What the same commands print on Slurm 24.11, shortened.
+CONTROLLER_24_11 = (
+    "JobId=4 JobName=f20d74dc3 UserId=demo-user(1000) GroupId=demo-user(1000) MCS_label=N/A JobState=COMPLETED Reason=None "
+    "Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=0:0 RunTime=00:00:02 SubmitTime=1796111817 "
+    "StartTime=1796111822 EndTime=1796111824 ReqNodeList=(null) ExcNodeList=(null) NodeList=gpu001 BatchHost=gpu001 "
+    "NumNodes=1 NumCPUs=1 Command=/s/a/job.sh WorkDir=/s/a/attempt-1 Comment=dgxc f20d74dc3 94330a49951d  "
+    "StdErr=/s/a/attempt-1/slurm-4.out StdIn=/dev/null StdOut=/s/a/attempt-1/slurm-4.out \n"
+)
+ACCOUNTING_24_11 = """\
+4|COMPLETED|0:0|0:0|1796111817|1796111822|1796111824|2|1||gpu001|/s/a/attempt-1|f20d74dc3
+4.batch|COMPLETED|0:0||1796111822|1796111822|1796111824|2|1|1|gpu001||batch
+11|RUNNING|0:0|0:0|1796111978|1796111983|Unknown|8|1||gpu003|/tmp|wrap
+11.batch|RUNNING|0:0||1796111983|1796111983|Unknown|8|1|1|gpu003||batch
+11.0|RUNNING|0:0||1796111983|1796111983|Unknown|8|1|1|gpu003||sleep
+"""
+
+
+def test_slurm_24_11_is_read_as_22_05():
+    (told,) = parse.parse_controller_jobs(CONTROLLER_24_11)
+    assert (told.job_id, told.state, told.nodes, told.end_time) == ("4", "COMPLETED", ["gpu001"], 1796111824)
+    assert told.work_dir == "/s/a/attempt-1"
+    finished, running = parse.parse_accounting(ACCOUNTING_24_11.replace("|", SEPARATOR))
+    assert (finished.state, finished.work_dir, finished.elapsed) == ("COMPLETED", "/s/a/attempt-1", 2)
+    assert (running.state, running.end_time) == ("RUNNING", None)
+    assert [(step.id, step.name, step.tasks) for step in running.steps] == [("batch", "batch", 1), ("0", "sleep", 1)]
+
+
 @given(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from([SEPARATOR, "\n", ".", "_", "["]), max_size=400))
 def test_no_text_breaks_the_readers(text):
     parse.parse_queue(text)

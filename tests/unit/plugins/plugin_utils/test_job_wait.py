@@ -101,6 +101,14 @@ def test_a_slow_query_is_not_repeated_before_five_times_its_own_time():
     assert all(later - earlier >= 100.0 for earlier, later in itertools.pairwise(times))
 
 
+def test_the_end_of_an_outage_is_seen_soon_though_its_looks_took_long():
+    silent = info(state="", errors=["Unable to contact slurm controller"], queue_answer="no_answer")
+    stage = Stage(silent, silent, info(**DONE), query_seconds=20.0, longest_pause=30.0)
+    stage.run()
+    times = [now for _keys, _gone, now in stage.asked]
+    assert [later - earlier for earlier, later in itertools.pairwise(times)] == [30.0, 30.0]
+
+
 def test_progress_is_told_with_the_heartbeat():
     progress = {"step": 240, "total": 2000, "seconds_per_step": 13.4, "loss": 5.64, "remaining_seconds": 23584.0}
     stage = Stage(*[info(progress=progress, elapsed=100)] * 60, info(**DONE), heartbeat=60.0)
