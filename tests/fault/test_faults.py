@@ -260,6 +260,21 @@ def test_a_lost_node_is_a_failure_that_may_be_tried_again(sandbox: Sandbox):
     assert sandbox.record()["attempts"][0]["result"]["failure_class"] == "node_fail"
 
 
+def test_a_lost_node_is_left_out_when_the_play_tries_again(sandbox: Sandbox):
+    variables = {"fault_options": {"no-requeue": True}, "run_grace": 5, "run_retries": 1, "run_retry_pause": 1}
+    play = sandbox.play("sleep 20", **variables)
+    play.says("RUNNING")
+    job_id = sandbox.one_job()
+    node = sandbox.command("squeue", "-h", "-j", job_id, "-o", "%N").strip()
+    sandbox.command("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+    play.succeeds(180)
+    first, second = sandbox.record()["attempts"]
+    assert (first["result"]["failure_class"], second["result"]["verdict"]) == ("node_fail", "succeeded")
+    assert sandbox.record()["excluded"] == [node]
+    assert second["result"]["job"]["nodes"] != [node]
+    assert len(sandbox.jobs()) == 2
+
+
 def test_a_refusal_names_the_variable(sandbox: Sandbox):
     output = sandbox.play(fault_options={"partition": "nosuch"}).fails()
     assert "Invalid partition name specified" in output
@@ -366,6 +381,8 @@ def test_a_site_without_accounting(sandbox: Sandbox):
 
 
 def test_an_id_that_is_used_again_is_not_taken_for_ours(sandbox: Sandbox):
+    # Slurm keeps no more jobs in mind than there are ids, so there have to be some, whichever tests ran before.
+    sandbox.configure("FirstJobId=1000", restart=True)
     newest = int(sandbox.as_user("sbatch --parsable --mem=1 --wrap true").split(";")[0])
     sandbox.configure(f"MaxJobId={newest + 2}", "FirstJobId=1", restart=True)
     for _number in range(3):

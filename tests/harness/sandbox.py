@@ -185,6 +185,19 @@ class Sandbox:
             self.signal("slurmctld", signal.SIGTERM)
             wait_until(lambda: not self.pids("slurmctld"), 30, "the end of slurmctld")
             # Not through the sandbox's tool, which registers the cluster with slurmdbd first: a test may have none.
-            subprocess.run(["slurmctld", "-f", str(CONF)], check=True)
+            # It is started as the tool would start it, so that the tool knows it for its own.
+            subprocess.run(
+                ["/usr/sbin/slurmctld", "-f", str(CONF)],
+                check=True,
+                cwd=PREFIX / "log" / "slurm",
+                user="slurm",
+                group="slurm",
+                extra_groups=[],
+                env={
+                    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                    "SLURM_CONF": str(CONF),
+                    "DGXC_SANDBOX_DAEMON": f"{PREFIX}:slurmctld",
+                },
+            )
             wait_until(lambda: "UP" in self.command("scontrol", "ping", check=False), 30, "the start of slurmctld")
         self.command("scontrol", "reconfigure")
