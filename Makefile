@@ -26,7 +26,7 @@ TESTED := PATH="$(CURDIR)/$(TEST_VENV)/bin:$$PATH"
 SCENARIOS := $(or $(wildcard tests/sandbox tests/scenarios),tests/scenarios)
 FAULTS := $(wildcard tests/fault)
 # Percent of the lines and branches of plugins/ that the unit tests have to reach.
-COVERAGE := 80
+COVERAGE := 90
 STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault-short)
 BENCHES = $(sort $(wildcard tests/bench/*.py))
 SHELL_SCRIPTS = .ci/run $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash')
