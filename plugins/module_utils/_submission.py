@@ -472,9 +472,8 @@ class Submitter:
         deadline = self._now() + self._timing.transient
         while True:
             result = self._slurm.submit(script, options, request.environment)
-            if result.code == 0:
-                return result, SubmitRule(AMBIGUOUS)
-            if result.code == TIMED_OUT:
+            if result.code in (0, TIMED_OUT):
+                # Whoever finds no job id in this answer has to look for the job.
                 return result, SubmitRule(AMBIGUOUS)
             rule = submit_rule(result.text)
             repeat = rule.kind == TRANSIENT or (rule.kind == POLICY and request.retry_on_policy_limit)

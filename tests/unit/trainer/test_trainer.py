@@ -25,6 +25,7 @@ if not SCRIPT.exists():
     pytest.skip("needs roles/sandbox", allow_module_level=True)
 sys.path.insert(0, str(IMAGE))
 
+# The image's folder has to be on the path first.
 from sandbox_trainer import config, placement, progress  # noqa: E402
 
 # A resolved configuration as the launcher writes it, but small: 4 ranks, 12 steps of 16 samples.
