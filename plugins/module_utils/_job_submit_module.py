@@ -40,6 +40,7 @@ def job_spec() -> dict[str, Any]:
         },
         "max_attempts": {"type": "int", "default": 3},
         "retry_on_policy_limit": {"type": "bool", "default": False},
+        "after": {"type": "str", "default": ""},
         "spec": {"type": "dict", "default": {}},
     }
 
@@ -108,6 +109,7 @@ def _request(entry: Mapping[str, Any], cancelling: bool, problems: list[str]) ->
         resubmit=entry["resubmit"],
         max_attempts=entry["max_attempts"],
         retry_on_policy_limit=entry["retry_on_policy_limit"],
+        after=entry["after"],
         spec=spec,
     )
 

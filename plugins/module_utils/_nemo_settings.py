@@ -19,6 +19,13 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._durations import (
     nemo_duration_to_seconds,
     slurm_duration_to_seconds,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._judge import (
+    COMMIT,
+    IMAGE,
+    NAME,
+    Judge,
+    whole_number,
+)
 from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher import (
     RESULTS_FOLDER,
     TOKEN,
@@ -27,18 +34,15 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher impo
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
     env_problems,
     mount_problems,
-    nearest,
     path_problems,
     plain,
     site_problems,
-    slurm_name_problems,
     unseen_file_problems,
 )
 
 PREFIX = "nemo_gpt3_"
 KNOWN = frozenset(
-    PREFIX + name
-    for name in (
+    (
         "container_image",
         "container_mounts",
         "data_impl",
@@ -112,64 +116,7 @@ _OWNED = {
     "wandb_api_key_file": "nothing: the launcher would write the key in clear text into the submission script",
 }
 
-_TIME_LIMIT = re.compile(r"(?:[0-9]+-)?[0-9]{1,2}:[0-5][0-9]:[0-5][0-9]")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_NAME = 64
-_COMMIT = re.compile(r"[0-9a-f]{40}")
-_IMAGE = re.compile(r"[A-Za-z0-9._:/#@+-]+")
-
-
-class _Judge:
-    """Collects sentences; a value that cannot be used becomes None, so that all problems are told at once."""
-
-    def __init__(self, variables: Mapping[str, Any]) -> None:
-        self._variables = variables
-        self.problems: list[str] = []
-        self.warnings: list[str] = []
-
-    def value(self, name: str) -> Any:
-        return self._variables.get(PREFIX + name)
-
-    def say(self, name: str, remedy: str) -> None:
-        value = self.value(name)
-        shown = "not given" if value is None else repr(plain(value))
-        self.problems.append("{0}{1} is {2}: {3}.".format(PREFIX, name, shown, remedy))
-
-    def whole(self, name: str, least: int, most: int, remedy: str) -> int | None:
-        """Take a whole number. ``-e name=4`` hands over the text '4', which is as good."""
-        number = whole_number(self.value(name))
-        if number is None or not least <= number <= most:
-            self.say(name, remedy)
-            return None
-        return number
-
-    def text(self, name: str, shape: re.Pattern[str], remedy: str) -> str | None:
-        value = self.value(name)
-        if not isinstance(value, str) or not shape.fullmatch(value):
-            self.say(name, remedy)
-            return None
-        return str(value)
-
-    def truth(self, name: str) -> bool | None:
-        value = self.value(name)
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, str) and value.lower() in ("true", "yes", "on", "1", "false", "no", "off", "0"):
-            return value.lower() in ("true", "yes", "on", "1")
-        self.say(name, "give true or false")
-        return None
-
-
-def whole_number(value: Any) -> int | None:
-    """Return a whole number given as such or as a text of digits, else None. True and 4.0 are not numbers of
-    anything."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,12}", value.strip()):
-        return int(value)
-    return None
 
 
 def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,21 +127,15 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     :return: ``problems`` and ``warnings``, lists of sentences, and ``plans``, one for each node count (none if there
         are problems): ``name``, ``overlay`` (text), ``options`` (for sbatch), ``policy``, ``identity`` and ``expect``.
     """
-    judge = _Judge(variables)
+    judge = Judge(PREFIX, variables)
     judge.problems += site_problems(site)
-    for stranger in sorted(set(variables) - KNOWN):
-        near = nearest(stranger, KNOWN, 0.6)
-        judge.problems.append(
-            "{0} is not a variable of this role: {1}.".format(
-                stranger, "write " + near if near else "remove it, or look into its README"
-            )
-        )
-    node_counts = _node_counts(judge)
+    judge.unknown(KNOWN)
+    node_counts = judge.node_counts("nodes")
     gpus = judge.whole("gpus_per_node", 1, 72, "give the GPUs of one node as a whole number")
     max_steps, interval = _steps(judge)
     limits = _times(judge)
     model = judge.text(
-        "model", _NAME, "give the name of a file in the launcher's conf/training/gpt3, such as 7b_improved"
+        "model", NAME, "give the name of a file in the launcher's conf/training/gpt3, such as 7b_improved"
     )
     data_impl = judge.text(
         "data_impl", re.compile(r"[a-z_]+"), "give mock for synthetic data, or another data_impl of NeMo such as mmap"
@@ -203,10 +144,10 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     mounts = _mounts(judge, site)
     env = _env(judge, site, mounts)
     name = _run_name(judge, node_counts)
-    slurm = _slurm_names(judge, site)
+    slurm = judge.slurm_names(site)
     _launcher(judge, site)
     overrides = _overrides(judge)
-    policy = _policy(judge)
+    policy = judge.policy()
     if node_counts and gpus and model:
         _divisibility(judge, node_counts, gpus, _model_facts(model, overrides))
 
@@ -263,24 +204,7 @@ _HEADER = (
 )
 
 
-def _node_counts(judge: _Judge) -> list[int]:
-    value = judge.value("nodes")
-    remedy = (
-        "give a whole number of nodes, or a list of them for one run each (on the command line: -e"
-        " '{\"nemo_gpt3_nodes\": [2, 4]}')"
-    )
-    counts = [whole_number(item) for item in (value if isinstance(value, (list, tuple)) else [value])]
-    good = [count for count in counts if count is not None and 1 <= count <= 9999]
-    if not counts or len(good) != len(counts):
-        judge.say("nodes", remedy)
-        return []
-    if len(set(good)) != len(good):
-        judge.say("nodes", "name each node count once")
-        return []
-    return good
-
-
-def _steps(judge: _Judge) -> tuple[int | None, int | None]:
+def _steps(judge: Judge) -> tuple[int | None, int | None]:
     most = 10**9
     steps = judge.whole("max_steps", 1, most, "give the number of training steps as a whole number of at least 1")
     interval = judge.whole(
@@ -291,10 +215,10 @@ def _steps(judge: _Judge) -> tuple[int | None, int | None]:
     return steps, interval
 
 
-def _times(judge: _Judge) -> tuple[str | None, str | None]:
+def _times(judge: Judge) -> tuple[str | None, str | None]:
     """Return time limit and maximum time, each None when it cannot be used."""
-    limit = _time(judge, "time_limit", _TIME_LIMIT, 'days-hours:minutes:seconds in quotes, such as "0-02:00:00"')
-    longest = _time(judge, "max_time", None, 'days:hours:minutes:seconds in quotes, such as "00:01:30:00"')
+    limit = judge.time_limit("time_limit")
+    longest = _max_time(judge)
     if limit is None or longest is None:
         return limit, longest
     if not nemo_duration_to_seconds(longest):
@@ -308,35 +232,25 @@ def _times(judge: _Judge) -> tuple[str | None, str | None]:
     return limit, longest
 
 
-def _time(judge: _Judge, name: str, shape: re.Pattern[str] | None, wanted: str) -> str | None:
-    value = judge.value(name)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        judge.say(
-            name,
-            "YAML reads times such as 2:00:00 without quotes as a number to the base 60 and Slurm reads numbers as"
-            " minutes; write {0}".format(wanted),
-        )
+def _max_time(judge: Judge) -> str | None:
+    wanted = 'days:hours:minutes:seconds in quotes, such as "00:01:30:00"'
+    value = judge.time_text("max_time", wanted)
+    if value is None:
         return None
-    good = isinstance(value, str)
-    if good and shape is not None:
-        good = bool(shape.fullmatch(value)) and (slurm_duration_to_seconds(value) or 0) > 0
-    elif good:
-        try:
-            nemo_duration_to_seconds(value)
-        except ValueError:
-            good = False
-    if not good:
-        judge.say(name, "write {0}".format(wanted))
+    try:
+        nemo_duration_to_seconds(value)
+    except ValueError:
+        judge.say("max_time", "write " + wanted)
         return None
-    return str(value)
+    return value
 
 
-def _image(judge: _Judge) -> str | None:
+def _image(judge: Judge) -> str | None:
     """Return the image as every version of Enroot understands it: ``registry#path:tag`` or the absolute path of a
     .sqsh."""
     image = judge.text(
         "container_image",
-        _IMAGE,
+        IMAGE,
         "give registry#path:tag, such as nvcr.io#nvidia/nemo:24.01.01.framework, or the absolute path of a .sqsh file",
     )
     if image is None or image.startswith("/"):
@@ -366,7 +280,7 @@ def _image(judge: _Judge) -> str | None:
     return "docker://" + reference if separator else reference
 
 
-def _mounts(judge: _Judge, site: Mapping[str, Any]) -> list[str]:
+def _mounts(judge: Judge, site: Mapping[str, Any]) -> list[str]:
     value = judge.value("container_mounts")
     problems = mount_problems(PREFIX + "container_mounts", value)
     fabric = site.get("dgxc_fabric")
@@ -376,7 +290,7 @@ def _mounts(judge: _Judge, site: Mapping[str, Any]) -> list[str]:
     return [] if problems or value is None else [str(mount) for mount in value if mount is not None]
 
 
-def _env(judge: _Judge, site: Mapping[str, Any], mounts: list[str]) -> dict[str, Any]:
+def _env(judge: Judge, site: Mapping[str, Any], mounts: list[str]) -> dict[str, Any]:
     own = judge.value("env")
     problems = env_problems(PREFIX + "env", own)
     judge.problems += problems
@@ -398,24 +312,14 @@ def _env_value(value: Any) -> Any:
     return value
 
 
-def _run_name(judge: _Judge, node_counts: list[int]) -> str | None:
+def _run_name(judge: Judge, node_counts: list[int]) -> str | None:
     name = judge.text(
-        "run_name", _NAME, "use letters, digits and the characters . _ -, and begin with a letter or digit"
+        "run_name", NAME, "use letters, digits and the characters . _ -, and begin with a letter or digit"
     )
     longest = max((len("-n{0}".format(count)) for count in node_counts), default=len("-n2"))
     if name is not None and len(name) + longest > _LONGEST_NAME:
         judge.say("run_name", "with the node count behind it, it may have {0} characters".format(_LONGEST_NAME))
     return name
-
-
-def _slurm_names(judge: _Judge, site: Mapping[str, Any]) -> dict[str, str]:
-    found = {}
-    for name in ("account", "partition", "qos", "reservation"):
-        value = judge.value("slurm_" + name)
-        if value != site.get("dgxc_slurm_" + name):
-            judge.problems += slurm_name_problems("{0}slurm_{1}".format(PREFIX, name), value)
-        found[name] = str(value or "")
-    return found
 
 
 def _cluster(slurm: Mapping[str, str], gpus: int | None) -> dict[str, Any]:
@@ -426,8 +330,8 @@ def _cluster(slurm: Mapping[str, str], gpus: int | None) -> dict[str, Any]:
     return cluster
 
 
-def _launcher(judge: _Judge, site: Mapping[str, Any]) -> None:
-    judge.text("launcher_commit", _COMMIT, "give the full commit id of 40 digits (0-9, a-f)")
+def _launcher(judge: Judge, site: Mapping[str, Any]) -> None:
+    judge.text("launcher_commit", COMMIT, "give the full commit id of 40 digits (0-9, a-f)")
     judge.text("launcher_url", re.compile(r"[^\s-]\S*"), "give the address that 'git clone' takes, without blanks")
     if site.get("dgxc_shared_root"):
         # Both are below the shared root by default, and there is nothing to say about them while that is missing.
@@ -455,7 +359,7 @@ def _launcher(judge: _Judge, site: Mapping[str, Any]) -> None:
         judge.say("launcher_requirements", "give a list of requirements as pip takes them")
 
 
-def _overrides(judge: _Judge) -> dict[str, Any]:
+def _overrides(judge: Judge) -> dict[str, Any]:
     value = judge.value("overrides")
     if value is None:
         return {}
@@ -482,13 +386,6 @@ def _overrides(judge: _Judge) -> dict[str, Any]:
     return plain(value) if good else {}
 
 
-def _policy(judge: _Judge) -> dict[str, Any]:
-    """Return what the role run is told about attempts after the first."""
-    resubmit = judge.text("resubmit", re.compile("never|on_failure|always"), "give never, on_failure or always")
-    most = judge.whole("max_attempts", 1, 1000, "give the most attempts with a job as a whole number of at least 1")
-    return {"resubmit": resubmit, "max_attempts": most}
-
-
 def _paths(tree: Mapping[Any, Any], above: str = "") -> list[str]:
     """Return the dotted paths of a tree's leaves; an empty dictionary changes nothing and has none."""
     found = []
@@ -507,7 +404,7 @@ def _model_facts(model: str, overrides: Mapping[str, Any]) -> dict[str, Any] | N
     return {key: own.get(key, value) if isinstance(own, Mapping) else value for key, value in facts.items()}
 
 
-def _divisibility(judge: _Judge, node_counts: list[int], gpus: int, facts: Mapping[str, Any] | None) -> None:
+def _divisibility(judge: Judge, node_counts: list[int], gpus: int, facts: Mapping[str, Any] | None) -> None:
     if facts is None:
         return
     for nodes in node_counts:

@@ -32,6 +32,7 @@ RUN_FIELDS: dict[str, Any] = {
     "resubmit": "never",
     "max_attempts": 3,
     "retry_on_policy_limit": False,
+    "after": "",
 }
 _REQUIRED = ("name", "workload", "script", "files")
 #: What changes the result of a run, and so makes it another one.
@@ -82,16 +83,22 @@ def run_job(run: Mapping[str, Any], root: str) -> dict[str, Any]:
         "resubmit": complete["resubmit"],
         "max_attempts": complete["max_attempts"],
         "retry_on_policy_limit": complete["retry_on_policy_limit"],
+        "after": complete["after"],
         "spec": {field: complete[field] for field in ("workload", "identity", "logs", "log_format", "expect")},
     }
 
 
 def run_jobs(runs: Sequence[Mapping[str, Any]], root: str) -> list[dict[str, Any]]:
-    """`run_job` of every run. Raises RunError when two runs would share a folder."""
+    """`run_job` of every run. Raises RunError when two runs would share a folder, or one comes after none of them."""
     jobs = [run_job(run, root) for run in runs]
     seen: dict[str, str] = {}
     for job in jobs:
         if job["run_dir"] in seen:
             raise RunError("two runs are named {!r} and do the same; leave one out.".format(job["name"]))
         seen[job["run_dir"]] = job["name"]
+    names = {job["name"] for job in jobs}
+    for job in jobs:
+        if job["after"] and (job["after"] not in names or job["after"] == job["name"]):
+            raise RunError("run {!r} comes after {!r}, which is not another run of the list; correct after.".format(
+                job["name"], job["after"]))  # fmt: skip
     return jobs

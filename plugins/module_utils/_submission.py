@@ -82,7 +82,8 @@ PARALLEL_SUBMISSIONS = 4
 class Request:
     """One run to be submitted.
 
-    `spec` is what the record shall say of the run; `options` are long options of sbatch as text.
+    `spec` is what the record shall say of the run; `options` are long options of sbatch as text. `after` names the
+    request of the same call whose job has to end, in whatever way, before this one's begins.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Request:
     resubmit: str = RESUBMIT_NEVER
     max_attempts: int = 3
     retry_on_policy_limit: bool = False
+    after: str = ""
     spec: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -170,6 +172,8 @@ def problems_of(request: Request) -> list[str]:
         )
     if request.resubmit not in (RESUBMIT_NEVER, RESUBMIT_ON_FAILURE, RESUBMIT_ALWAYS):
         found.append(label + f"resubmit is {request.resubmit!r}; use never, on_failure or always.")
+    if request.after == request.name and request.after:
+        found.append(label + "after names the job itself; name another one.")
     if request.max_attempts < 1:
         found.append(label + f"max_attempts is {request.max_attempts}; it must be at least 1.")
     for name in request.options:
@@ -422,26 +426,47 @@ class Submitter:
     ) -> list[int]:
         """Make a new attempt for each index; return those whose outcome is not clear."""
         unclear: list[int] = []
-        if not indices:
-            return unclear
-        with ThreadPoolExecutor(max_workers=max(1, min(self._parallel, len(indices)))) as pool:
-            for index, report in zip(indices, pool.map(lambda i: self._submit_one(requests[i], runs[i]), indices)):
-                if report is None:
-                    runs[index] = record.load_run(runs[index].folder)
-                    unclear.append(index)
-                else:
-                    reports[index] = report
+        for wave in _waves(requests, indices):
+            # What comes after another run needs that run's job id, so it is submitted when that one's turn is over.
+            jobs = [self._job_before(requests, index, reports) for index in wave]
+            with ThreadPoolExecutor(max_workers=max(1, min(self._parallel, len(wave)))) as pool:
+                submitted = pool.map(lambda pair: self._submit_one(requests[pair[0]], runs[pair[0]], pair[1]),
+                                     zip(wave, jobs))  # fmt: skip
+                for index, report in zip(wave, submitted):
+                    if report is None:
+                        runs[index] = record.load_run(runs[index].folder)
+                        unclear.append(index)
+                    else:
+                        reports[index] = report
         return unclear
 
-    def _submit_one(self, request: Request, run: record.Run) -> Report | None:
-        """Make the next attempt and call sbatch for it. None when the outcome is unclear or another process does it."""
+    @staticmethod
+    def _job_before(requests: Sequence[Request], index: int, reports: Mapping[int, Report]) -> str:
+        """The id of the job whose end a run waits for; '' if there is none, or none that is still to end."""
+        places = {request.name: place for place, request in enumerate(requests)}
+        before = places.get(requests[index].after)
+        passed = {index}
+        while before is not None and before not in passed:
+            report = reports.get(before)
+            if report is not None and report.verdict == OUTCOME_ACTIVE:
+                return report.job_id or ""
+            # A run that ended, was refused or is unclear has no end to wait for; the one before it may have.
+            passed.add(before)
+            before = places.get(requests[before].after)
+        return ""
+
+    def _submit_one(self, request: Request, run: record.Run, job_before: str = "") -> Report | None:
+        """Make the next attempt and call sbatch for it. None when the outcome is unclear or another process does it.
+
+        :param job_before: the job whose end this one's waits for, or ''.
+        """
         number = run.last.number + 1 if run.last is not None else 1
         spec = dict(request.spec, excluded=self._excluded.get(run.folder, list(run.spec.get("excluded") or [])))
         attempt = record.begin_attempt(run, number, spec, request.files, request.directories, self._owner, self._now())
         if attempt is None:
             return None
         record.store_record(run)
-        result, rule = self._call_sbatch(request, attempt)
+        result, rule = self._call_sbatch(request, attempt, job_before)
         answer = parse_submit_output(result.out) if result.code == 0 else None
         if answer is not None:
             job = {"job_id": answer.job_id, "cluster": answer.cluster, "time": self._now(), "adopted": False}
@@ -458,13 +483,17 @@ class Submitter:
             return None
         return self._refuse(request, run, attempt, rule, result.text)
 
-    def _call_sbatch(self, request: Request, attempt: record.Attempt) -> tuple[Finished, SubmitRule]:
+    def _call_sbatch(self, request: Request, attempt: record.Attempt, job_before: str) -> tuple[Finished, SubmitRule]:
         options = dict(request.options, chdir=attempt.folder, comment=_comment(request))
         # A requeue must not truncate the log of the run before it; sbatch hands this on to srun.
         options.setdefault("open-mode", "append")
         excluded = list(attempt.intent["spec"]["excluded"])
         if excluded:
             options["exclude"] = ",".join(([options["exclude"]] if options.get("exclude") else []) + excluded)
+        if job_before:
+            options["dependency"] = ",".join(
+                [*([options["dependency"]] if options.get("dependency") else []), "afterany:" + job_before]
+            )
         if not re.search(r"^#SBATCH\s+(--job-name|-J)", request.files[request.script], re.MULTILINE):
             options.setdefault("job-name", request.name)
         script = os.path.join(attempt.folder, request.script)
@@ -716,6 +745,18 @@ class Submitter:
             report.failure_class = verdict.failure_class
             report.message = verdict.message
         return report
+
+
+def _waves(requests: Sequence[Request], indices: Sequence[int]) -> list[list[int]]:
+    """The requests in groups that can be submitted together, each after those that its members come after."""
+    left, names = list(indices), {requests[index].name for index in indices}
+    waves: list[list[int]] = []
+    while left:
+        wave = [index for index in left if requests[index].after not in names] or left
+        waves.append(wave)
+        left = [index for index in left if index not in wave]
+        names = {requests[index].name for index in left}
+    return waves
 
 
 def _both_answered(look: Look) -> bool:

@@ -92,6 +92,12 @@ options:
           - Whether a submission that violates a limit of account or QOS is repeated for a short while.
         type: bool
         default: false
+      after:
+        description:
+          - The name of another of the O(jobs), whose job has to end, in whatever way, before this one's begins.
+          - A job that has ended already, or that does not exist, is not waited for.
+        type: str
+        default: ""
       spec:
         description:
           - What else the record shall tell about the run (workload, commits, logs, expectations).
@@ -140,6 +146,10 @@ options:
     description: See O(jobs[].retry_on_policy_limit).
     type: bool
     default: false
+  after:
+    description: See O(jobs[].after).
+    type: str
+    default: ""
   spec:
     description: See O(jobs[].spec).
     type: dict

@@ -10,8 +10,8 @@ were installed; then they are only unpacked. No script of a package runs, which 
 results of such scripts that a container needs are made here. The base is kept, so that a change of the files on top
 costs only the packing.
 
-The specification is JSON: packages, content (a folder), work (a folder of ours), target, owner, and program (a digest
-of this file). Prints what it did, or nothing if the image beside its label is what would come out.
+The specification is JSON: packages, content (a folder), environment (the image's variables), work (a folder of ours),
+target, owner, and program (a digest of this file). Prints what it did, or nothing if the image beside its label is what would come out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def labels(specification: dict) -> tuple[str, str]:
     release = Path("/etc/os-release").read_text()
     program = specification["program"]
     base = hashlib.sha256(json.dumps([program, release, sorted(specification["packages"])]).encode()).hexdigest()
-    whole = hashlib.sha256((base + digest_of_folder(Path(specification["content"]))).encode()).hexdigest()
+    on_top = digest_of_folder(Path(specification["content"])) + json.dumps(specification["environment"], sort_keys=True)
+    whole = hashlib.sha256((base + on_top).encode()).hexdigest()
     return base, whole
 
 
@@ -99,7 +100,6 @@ def furnish(root: Path) -> None:
         master = root / f"usr/share/base-passwd/{name}.master"
         (root / f"etc/{name}").write_text(master.read_text() if master.exists() else "root:x:0:0::/root:/bin/bash\n")
     (root / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n")
-    (root / "etc/environment").write_text("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n")
     (root / "etc/gitconfig").write_text("[safe]\n\tdirectory = *\n")
     for link, target in (("sh", "bash"), ("awk", "gawk"), ("which", "which.debianutils")):
         place = root / "usr/bin" / link
@@ -162,7 +162,7 @@ def commit(folder: Path) -> None:
     )
 
 
-def pack(base: Path, content: Path, target: Path, owner: str) -> None:
+def pack(base: Path, content: Path, environment: dict, target: Path, owner: str) -> None:
     """Put the files on the base and pack both, under a temporary name first."""
     stage = base.with_name("stage")
     shutil.rmtree(stage, ignore_errors=True)
@@ -172,6 +172,10 @@ def pack(base: Path, content: Path, target: Path, owner: str) -> None:
         if SOURCE in str(path):
             shutil.rmtree(path)
     commit(stage / SOURCE)
+    # Where Enroot keeps what the image's configuration says.
+    variables = stage / "etc/environment"
+    variables.unlink(missing_ok=True)
+    variables.write_text("".join(f"{name}={value}\n" for name, value in environment.items()))
     known = subprocess.run(["mksquashfs", "-help"], capture_output=True, text=True, check=False)
     fast = ["zstd", "-Xcompression-level", "1"] if "zstd" in known.stdout + known.stderr else (
         ["gzip", "-Xcompression-level", "1"])  # fmt: skip
@@ -202,7 +206,7 @@ def main() -> None:
         build_base(specification["packages"], base)
         (work / "base.label").write_text(base_label)
         print("base built")
-    pack(base, Path(specification["content"]), target, specification["owner"])
+    pack(base, Path(specification["content"]), specification["environment"], target, specification["owner"])
     beside.write_text(f"{label}\n")
     print(f"{target} built")
 

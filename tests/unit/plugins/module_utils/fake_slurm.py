@@ -43,6 +43,7 @@ class World:
     nodes: list[str] = field(default_factory=lambda: ["n1"])
     unusable: list[str] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
+    dependencies: dict[str, str | None] = field(default_factory=dict)
     calls: int = 0
     queries: int = 0
 
@@ -57,10 +58,10 @@ class World:
         self.jobs.append(job)
         return job
 
-    def finish(self, state: str = "COMPLETED") -> None:
+    def finish(self, state: str = "COMPLETED", only: str = "") -> None:
         self.now += 10
         for job in self.jobs:
-            if job.ended is None:
+            if job.ended is None and job.job_id == (only or job.job_id):
                 job.state, job.ended = state, self.now
 
     # --- what the client offers ---
@@ -77,6 +78,7 @@ class World:
         if fault in ("ok", "answer lost", "killed after", "banner only"):
             job = self.create(folder)
             self.submissions.append(folder)
+            self.dependencies[job.job_id] = options.get("dependency")
         if fault == "killed after":
             raise Killed
         if fault == "ok":

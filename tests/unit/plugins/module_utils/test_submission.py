@@ -280,6 +280,28 @@ def test_many_runs_are_one_look(tmp_path):
     assert world.queries == before + 2
 
 
+def test_runs_one_after_the_other_wait_for_the_job_before(tmp_path):
+    world = World()
+    names = ["c", "a", "b"]
+    before = {"a": "", "b": "a", "c": "b"}
+    requests = [request_for(tmp_path / name, name=name, after=before[name]) for name in names]
+    reports = submitter(world).submit(requests)
+    ids = dict(zip(names, (report.job_id for report in reports)))
+    assert world.dependencies == {ids["a"]: None, ids["b"]: f"afterany:{ids['a']}", ids["c"]: f"afterany:{ids['b']}"}
+    # The same again changes nothing; an ended predecessor is not waited for, but the one before it is.
+    assert {report.action for report in submitter(world).submit(requests)} == {"adopted"}
+    later = [request_for(tmp_path / "d", name="d", after="c", options={"dependency": "singleton"}), *requests]
+    world.finish("FAILED", only=ids["c"])
+    (report, *rest) = submitter(world).submit(later)
+    assert world.dependencies[report.job_id] == f"singleton,afterany:{ids['b']}"
+
+
+def test_runs_that_come_after_each_other_in_a_circle_are_submitted(tmp_path):
+    world = World()
+    requests = [request_for(tmp_path / name, name=name, after=other) for name, other in ("ab", "ba")]
+    assert [report.action for report in submitter(world).submit(requests)] == ["submitted", "submitted"]
+
+
 def test_check_mode_writes_nothing(folder):
     world = World()
     report = submitter(world).submit([request_for(folder)], check_mode=True)[0]
