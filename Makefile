@@ -25,6 +25,8 @@ TESTED := PATH="$(CURDIR)/$(TEST_VENV)/bin:$$PATH"
 
 SCENARIOS := $(or $(wildcard tests/sandbox tests/scenarios),tests/scenarios)
 FAULTS := $(wildcard tests/fault)
+# What the scenarios need of the sandbox and the demo does not: PyTorch, a Docker Engine, a registry.
+SCENARIO_SANDBOX := -e sandbox_training=true -e sandbox_docker=true
 # Percent of the lines and branches of plugins/ that the unit tests have to reach.
 COVERAGE := 90
 STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault-short)
@@ -105,6 +107,7 @@ test-sanity: venv-test ## ansible-test sanity on the installed tarball
 	$(TESTED) python tests/tools/sanity.py
 
 .PHONY: test-scenarios
+test-scenarios: ARGS += $(SCENARIO_SANDBOX)
 test-scenarios: venv-test sandbox ## Playbooks on the sandbox's Slurm, end to end
 	$(TESTED) pytest $(SCENARIOS) $(PYTEST_ARGS)
 
@@ -122,7 +125,8 @@ test-fault: ## All fault tests on this machine's Slurm, then test-debian13
 
 .PHONY: test-debian13
 test-debian13: ## Playbooks and faults on Debian 13's Slurm 24.11, in a bare system that is gone afterwards
-	tests/tools/root.sh -p procps trixie env MAKE=make "PYTEST_ARGS=$(PYTEST_ARGS)" \
+	tests/tools/root.sh -p procps trixie env "MAKE=make SCENARIO_SANDBOX=" \
+	  'PYTEST_ARGS=-m "not training and not images" $(PYTEST_ARGS)' \
 	  tests/tools/stages.sh test-scenarios test-fault-here
 
 .PHONY: bench

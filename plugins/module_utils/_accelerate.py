@@ -21,13 +21,21 @@ from typing import Any, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import IMAGE, NAME, Judge, whole_number
 from ansible_collections.dgxc.workloads.plugins.module_utils._run_record import ATTEMPT_DIR_TOKEN
+from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import GPUS_MOST as GPUS_MOST
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
+    IMAGE_DELIVERIES,
+    container_words,
     env_problems,
+    gpu_request,
+    memory_request,
     mount_problems,
     mount_target,
     path_problems,
     plain,
+    proxy_environment,
+    sbatch_options,
     site_problems,
+    srun_words,
     unseen_file_problems,
 )
 
@@ -57,13 +65,10 @@ COMMON = frozenset(
         "time_limit",
     )
 )
-IMAGE_DELIVERIES = ("registry", "upload", "import")
 #: Where the container sees the attempt folder.
 ATTEMPT = "/attempt"
 SCRIPT = "train.sbatch"
 LAUNCH = "launch.sh"
-#: More than any node has.
-GPUS_MOST = 72
 
 #: Ports 10000 to 29999: above the services, below the range from which systems take ports for outgoing connections
 #: (32768 on Linux). Jobs that share a node differ in their ids, and so in their ports.
@@ -82,12 +87,17 @@ _OWNED_OPTIONS = {
     "reservation": "slurm_reservation",
     "time": "time_limit",
 }
-_FIXED_OPTIONS = ("array", "error", "gpus-per-node", "job-name", "nodes", "ntasks", "ntasks-per-node", "output")
+_FIXED_OPTIONS = ("array", "error", "gpus-per-node", "gres", "job-name", "nodes", "ntasks", "ntasks-per-node", "output")
 
 
 @dataclass(frozen=True)
 class Common:
-    """The common variables of one role, judged. ``env`` holds what the user and, if asked for, the fabric set."""
+    """The common variables of one role, judged, with what the site's facts ask for.
+
+    ``env`` holds what the user, if asked for the fabric, and the site's proxies set. ``slurm_options`` are the site's
+    and the user's further options of sbatch, ``srun_options`` and ``container_options`` words of srun. ``site`` is for
+    the spelling of the GPUs.
+    """
 
     container_mounts: tuple[str, ...]
     env: Mapping[str, Any]
@@ -103,14 +113,20 @@ class Common:
     serial: bool
     policy: Mapping[str, Any]
     run_name: str
+    srun_options: Sequence[str]
+    container_options: Sequence[str]
+    site: Mapping[str, Any]
 
 
 def judge_common(judge: Judge, site: Mapping[str, Any]) -> Common:
     """Judge the site's facts and the common variables. The result is of use only if the judge has no problems."""
-    judge.problems += site_problems(site)
-    _image(judge)
+    unusable = site_problems(site)
+    judge.problems += unusable
+    # Facts that cannot be right have their sentences; nothing is made of them.
+    facts: Mapping[str, Any] = {} if unusable else site
+    _image(judge, site)
     mounts = _mounts(judge)
-    env = _env(judge, site, mounts)
+    env = {**proxy_environment(facts), **_env(judge, site, mounts)}
     cache = str(judge.value("cache_path") or "")
     if site.get("dgxc_shared_root"):
         judge.problems += path_problems(judge.prefix + "cache_path", judge.value("cache_path"))
@@ -119,7 +135,7 @@ def judge_common(judge: Judge, site: Mapping[str, Any]) -> Common:
         env=env,
         cache_path=cache,
         offline=bool(judge.truth("offline")),
-        memory=_memory(judge),
+        memory=_memory(judge, facts),
         cpus_per_task=judge.whole("cpus_per_task", 0, 4096, "give the processors of a node's task, or 0 for no request")
         or 0,
         cpu_threads_per_process=judge.whole(
@@ -129,13 +145,16 @@ def judge_common(judge: Judge, site: Mapping[str, Any]) -> Common:
         exclusive=bool(judge.truth("exclusive")),
         time_limit=judge.time_limit("time_limit") or "",
         slurm=judge.slurm_names(site),
-        slurm_options=_slurm_options(judge),
+        slurm_options={**sbatch_options(facts), **_slurm_options(judge)},
         serial=bool(judge.truth("serial")),
         policy=judge.policy(),
         run_name=judge.text(
             "run_name", NAME, "use letters, digits and the characters . _ -, and begin with a letter or digit"
         )
         or "",
+        srun_options=srun_words(facts),
+        container_options=container_words(facts),
+        site=facts,
     )
 
 
@@ -178,12 +197,12 @@ def _cell(item: Any) -> tuple[int, int] | None:
     return nodes, gpus
 
 
-def _image(judge: Judge) -> None:
+def _image(judge: Judge, site: Mapping[str, Any]) -> None:
     if judge.value("container_image") not in (None, ""):
         value = judge.text("container_image", IMAGE, "give registry#path:tag or the absolute path of a .sqsh")
         if value is not None and value.endswith(".sqsh") and not value.startswith("/"):
             judge.say("container_image", "give the absolute path of the .sqsh; Pyxis takes others for names of images")
-    elif judge.value("image_delivery") not in IMAGE_DELIVERIES:
+    elif (judge.value("image_delivery") or site.get("dgxc_image_delivery")) not in IMAGE_DELIVERIES:
         judge.say(
             "image_delivery",
             "give registry, upload or import, or set {0}container_image to an image that is there".format(judge.prefix),
@@ -214,14 +233,16 @@ def _env(judge: Judge, site: Mapping[str, Any], mounts: list[str]) -> dict[str, 
     return {str(key): value for key, value in env.items()}
 
 
-def _memory(judge: Judge) -> str:
+def _memory(judge: Judge, site: Mapping[str, Any]) -> str:
+    """What --mem is given: a request for all memory of a node is spelt as the site wants it."""
     value = judge.value("memory")
     if isinstance(value, bool) or not _MEMORY.fullmatch("" if value is None else str(value)):
         judge.say(
             "memory", "give what --mem of sbatch takes, such as 0 for all of a node or 200G, or '' for no request"
         )
         return ""
-    return "" if value is None else str(value)
+    text = "" if value is None else str(value)
+    return memory_request(site) if text == "0" else text
 
 
 def _slurm_options(judge: Judge) -> dict[str, Any]:
@@ -374,7 +395,7 @@ def batch_script(
         ("qos", common.slurm["qos"]),
         ("reservation", common.slurm["reservation"]),
         ("nodes", nodes),
-        ("gpus-per-node", gpus_per_node),
+        gpu_request(common.site, gpus_per_node),
         ("ntasks-per-node", 1),
         ("cpus-per-task", common.cpus_per_task or ""),
         ("mem", common.memory),
@@ -390,10 +411,11 @@ def batch_script(
         "--label",
         "--kill-on-bad-exit=1",
         *(["--cpus-per-task={0}".format(common.cpus_per_task)] if common.cpus_per_task else []),
+        *(shlex.quote(word) for word in common.srun_options),
         "--container-image={0}".format(image),
         "--container-mounts={0}".format(",".join(mounts)),
         "--container-workdir={0}".format(workdir),
-        "--no-container-mount-home",
+        *common.container_options,
         "--container-env={0}".format(",".join([*exports, *own])),
         "bash {0}/{1}".format(ATTEMPT, LAUNCH),
     ]
@@ -402,6 +424,7 @@ def batch_script(
         exports="".join("export {0}={1}\n".format(key, shlex.quote(value)) for key, value in exports.items()),
         nodes=nodes,
         gpus=gpus_per_node,
+        gpu_option=gpu_request(common.site, gpus_per_node)[0],
         first_port=_FIRST_PORT,
         ports=_PORTS,
         step=" \\\n    ".join(step),
@@ -473,7 +496,7 @@ for kind in "${{kinds[@]}}"; do
     [[ "$kind" =~ ^([A-Za-z0-9_.-]+:)*([0-9]+)$ ]] || fail "Slurm tells the GPUs of a node as '$kind', not as a number."
     gpus=$((gpus + 10#${{BASH_REMATCH[2]}}))
 done
-((gpus == {gpus})) || fail "Slurm gave $gpus GPUs of a node where {gpus} were asked for; look at --gpus-per-node."
+((gpus == {gpus})) || fail "Slurm gave $gpus GPUs of a node where {gpus} were asked for; look at --{gpu_option}."
 
 # The first node's name, or its address where the network does not know the name. The same port for all nodes of this
 # job and another one for the next job.

@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, The dgxc.workloads developers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judge a finished run: three gates, and the numbers that a run which passed them all may show.
+"""Judge a finished run: the gates, and the numbers that a run which passed them all may show.
 
 A run succeeded only if three witnesses agree: Slurm (final state and exit codes), the log (the end was reached, no NaN,
-no crash text), and the topology (as many nodes and ranks as asked). Each gate answers yes, no, or "not known"; one no
-makes the run failed, and without a no one "not known" makes it unknown. Unknown is never success.
+no crash text), and the topology (as many nodes and ranks as asked). Where a run says what it must leave behind, its
+output is a fourth. Each gate answers yes, no, or "not known"; one no makes the run failed, and without a no one "not
+known" makes it unknown. Unknown is never success.
 
 Comparisons are exact. Where a log prints rounded numbers, "equal" means that the true value may be equal: the printed
 value lies within half a unit of its last digit. There are no other tolerances.
@@ -13,9 +14,11 @@ value lies within half a unit of its last digit. There are no other tolerances.
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping, Optional, Tuple
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._trainer_state import OutputFacts, pattern_problem
 from ansible_collections.dgxc.workloads.plugins.module_utils._training_log import (
     STOP_COMPLETED,
     STOP_MAX_STEPS,
@@ -24,10 +27,16 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._training_log impor
     LogFacts,
     StepTiming,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._training_log_failures import cause_order
 
 SUCCEEDED = "succeeded"
 FAILED = "failed"
 UNKNOWN = "unknown"
+
+# A step time that is known worse than this (as a fraction of it) is no measurement.
+PRECISION_LEAST = 0.1
+
+_LOSS_REMEDY = "lower the learning rate, or check the data and the precision"
 
 # What a gate found so far: the answer, the evidence, the sentence.
 _Finding = Tuple[Optional[bool], str, str]
@@ -74,26 +83,90 @@ class Judgement:
         return asdict(self)
 
 
-def judge(expect: Mapping[str, Any], job: Mapping[str, Any], facts: LogFacts | None) -> Judgement:
+# What may be expected of a run, and of its output.
+EXPECT_NUMBERS = (
+    "nodes",
+    "gpus_per_node",
+    "ranks",
+    "tasks",
+    "steps",
+    "max_time_seconds",
+    "global_batch_size",
+    "sequence_length",
+    "num_examples",
+    "trainable_parameters",
+)
+OUTPUT_FIELDS = ("files", "trainer_state", "last_epoch", "evaluation")
+
+
+def expectation_problems(expect: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the expectations of a run, a sentence each; none when all is well."""
+    problems = []
+    for name, value in expect.items():
+        if name == "output":
+            problems += _output_problems(value)
+        elif name not in EXPECT_NUMBERS:
+            problems.append("expect has the unknown entry %r%s" % (name, _near(name, (*EXPECT_NUMBERS, "output"))))
+        elif value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+            problems.append("expect.%s is %r, but must be a number of at least 0." % (name, value))
+    return problems
+
+
+def _output_problems(output: Any) -> list[str]:
+    if output is None:
+        return []
+    if not isinstance(output, Mapping):
+        return ["expect.output is %r, but must be a dictionary of %s." % (output, ", ".join(OUTPUT_FIELDS))]
+    problems = [
+        "expect.output has the unknown entry %r%s" % (name, _near(name, OUTPUT_FIELDS))
+        for name in output
+        if name not in OUTPUT_FIELDS
+    ]
+    files = output.get("files") or []
+    if isinstance(files, str) or not isinstance(files, (list, tuple)):
+        problems.append("expect.output.files is %r, but must be a list of paths." % (files,))
+        files = []
+    state = output.get("trainer_state")
+    for pattern in [*files, *([state] if state else [])]:
+        wrong = pattern_problem(pattern)
+        if wrong:
+            problems.append("expect.output: the path %r %s; name one below the attempt's folder." % (pattern, wrong))
+    if not state and (output.get("last_epoch") is not None or output.get("evaluation")):
+        problems.append("expect.output asks for last_epoch or evaluation, which are read in trainer_state; name that.")
+    return problems
+
+
+def _near(name: object, names: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(str(name), names, n=1)
+    return "; did you mean %r?" % near[0] if near else "; it may have %s." % ", ".join(names)
+
+
+def judge(
+    expect: Mapping[str, Any], job: Mapping[str, Any], facts: LogFacts | None, output: OutputFacts | None = None
+) -> Judgement:
     """Judge one finished run.
 
     ``expect`` says what was asked for; an absent or null entry is not checked: ``nodes``, ``gpus_per_node``, ``ranks``,
-    ``steps``, ``max_time_seconds`` (a stop by max_time counts as reaching the end), ``global_batch_size``,
-    ``sequence_length``. ``job`` is what Slurm says about the job, an element of ``slurm_job_info``'s ``jobs``.
-    ``facts`` are those of its log files, None when there is no log.
+    ``tasks`` (labels of ``srun --label``), ``steps``, ``max_time_seconds`` (a stop by max_time counts as reaching the
+    end), ``global_batch_size``, ``sequence_length``, ``num_examples`` and ``trainable_parameters`` (as Hugging Face's
+    Trainer tells them), ``output`` (what has to be in the attempt's folder, see ``_judge_output``). ``job`` is what
+    Slurm says about the job, an element of ``slurm_job_info``'s ``jobs``. ``facts`` are those of its log files, None
+    when there is no log; ``output`` those of its folder, None when nobody looked.
     """
     gates = [
         _gate("slurm", [_judge_slurm(job)]),
         _gate("log", _judge_log(expect, job, facts)),
         _gate("topology", _judge_topology(expect, job, facts)),
     ]
+    if expect.get("output"):
+        gates.append(_gate("output", _judge_output(expect, output)))
     if any(gate.passed is False for gate in gates):
         verdict = FAILED
     elif all(gate.passed is True for gate in gates):
         verdict = SUCCEEDED
     else:
         verdict = UNKNOWN
-    return Judgement(verdict, gates, _metrics(expect, facts, verdict, gates))
+    return Judgement(verdict, gates, _metrics(expect, facts, output, verdict, gates))
 
 
 def _gate(name: str, findings: list[_Finding]) -> Gate:
@@ -164,6 +237,7 @@ def _judge_log(expect: Mapping[str, Any], job: Mapping[str, Any], facts: LogFact
     findings.extend(_judge_crash(job, facts))
     findings.extend(_judge_losses(facts))
     findings.extend(_judge_samples(expect, facts))
+    findings.extend(_judge_told(expect, facts))
     return findings
 
 
@@ -293,11 +367,45 @@ def _judge_crash(job: Mapping[str, Any], facts: LogFacts) -> list[_Finding]:
     """
     if _number(job, "restarts") and facts.log_format == "none":
         return []
+    crashes = [failure for failure in facts.failures if failure.fatal and failure.after_progress]
+    exception = _exception(facts)
     return [
-        (False, failure.last_line, describe_failure(failure))
-        for failure in facts.failures
-        if failure.fatal and failure.after_progress
+        (
+            False,
+            exception.last_line if failure.name == "traceback" and exception is not None else failure.last_line,
+            describe_failure(failure),
+        )
+        for failure in sorted(crashes, key=lambda failure: cause_order(failure.name))
     ]
+
+
+def _exception(facts: LogFacts) -> Failure | None:
+    """Return the Python exceptions that the log names, which say more than that there was a traceback."""
+    return next((one for one in facts.failures if one.name == "python_exception" and one.after_progress), None)
+
+
+def likely_cause(facts: LogFacts | None) -> Failure | None:
+    """Return the failure in the log that explains the others best, or None where the log shows none.
+
+    A failure that the training went on after explains nothing.
+    """
+    seen = [failure for failure in facts.failures if failure.after_progress] if facts is not None else []
+    likeliest = min(seen, key=lambda failure: (not failure.fatal, cause_order(failure.name)), default=None)
+    if facts is not None and likeliest is not None and likeliest.name in ("worker_failed", "traceback", "task_failed"):
+        return _exception(facts) or likeliest
+    if facts is not None and (likeliest is None or not likeliest.fatal):
+        return _lost_loss(facts) or likeliest
+    return likeliest
+
+
+def _lost_loss(facts: LogFacts) -> Failure | None:
+    """Return a loss that is no number as a failure: the training went on, but for nothing."""
+    count = facts.nan_count + facts.inf_count
+    if not count:
+        return None
+    line = facts.first_nonfinite_line or ""
+    cause = "the loss became %s" % ("NaN" if facts.nan_count else "infinite")
+    return Failure("loss_not_finite", True, cause, _LOSS_REMEDY, count, line, line, True)
 
 
 def describe_failure(failure: Failure) -> str:
@@ -311,8 +419,8 @@ def _judge_losses(facts: LogFacts) -> list[_Finding]:
             (
                 False,
                 facts.first_nonfinite_line or "",
-                "The loss became %s (%d times); lower the learning rate, or check the data and the precision."
-                % ("NaN" if facts.nan_count else "infinite", facts.nan_count + facts.inf_count),
+                "The loss became %s (%d times); %s."
+                % ("NaN" if facts.nan_count else "infinite", facts.nan_count + facts.inf_count, _LOSS_REMEDY),
             )
         ]
     if facts.log_format == "nemo" and facts.loss_count == 0:
@@ -382,29 +490,49 @@ def _judge_samples(expect: Mapping[str, Any], facts: LogFacts) -> list[_Finding]
 
 def _judge_settings(expect: Mapping[str, Any], batch: int, facts: LogFacts) -> list[_Finding]:
     """Check what Hugging Face's Trainer says about itself; at its usual log level it says nothing."""
-    findings: list[_Finding] = []
-    for name, wanted, words in (
-        ("global_batch_size", batch, "total train batch size"),
-        ("steps", _number(expect, "steps"), "total optimization steps"),
-    ):
-        seen = facts.settings.get(name)
-        if seen is None or wanted is None:
-            continue
-        evidence = "%s = %d" % (words, seen)
-        if seen == wanted:
-            findings.append((True, evidence, "The %s is %d, as expected." % (words, wanted)))
-        else:
-            findings.append(
-                (
-                    False,
-                    evidence,
-                    (
-                        "The %s is %d, but %d was expected; check nodes, GPUs, batch size and accumulation."
-                        % (words, seen, wanted)
-                    ),
-                )
-            )
-    return findings
+    return [
+        _judge_setting(name, wanted, words, "check nodes, GPUs, batch size and accumulation", facts)
+        for name, wanted, words in (
+            ("global_batch_size", batch, "total train batch size"),
+            ("steps", _number(expect, "steps"), "total optimization steps"),
+        )
+        if wanted is not None and name in facts.settings
+    ]
+
+
+def _judge_told(expect: Mapping[str, Any], facts: LogFacts) -> list[_Finding]:
+    """Check what the trainer has to tell of itself: these expectations are met by its own words only."""
+    return [
+        _judge_setting(name, wanted, words, remedy, facts)
+        for name, wanted, words, remedy in (
+            ("num_examples", _number(expect, "num_examples"), "number of examples", "check the data"),
+            (
+                "trainable_parameters",
+                _number(expect, "trainable_parameters"),
+                "number of trainable parameters",
+                "check the model and the adapter's settings",
+            ),
+        )
+        if wanted is not None
+    ]
+
+
+def _judge_setting(name: str, wanted: int, words: str, remedy: str, facts: LogFacts) -> _Finding:
+    seen = facts.settings.get(name)
+    if seen is None:
+        return (
+            None,
+            "",
+            "The log does not tell the %s, so %d is not proved; let the trainer log at level info." % (words, wanted),
+        )
+    values = facts.conflicts.get(name)
+    if values:
+        evidence = "%s = %s" % (words, " and ".join(str(value) for value in values))
+        return False, evidence, "The tasks disagree about the %s; they do not train together." % words
+    evidence = "%s = %d" % (words, seen)
+    if seen == wanted:
+        return True, evidence, "The %s is %d, as expected." % (words, wanted)
+    return False, evidence, "The %s is %d, but %d was expected; %s." % (words, seen, wanted, remedy)
 
 
 def _range(printed: Mapping[str, Any] | None) -> tuple[float, float] | None:
@@ -435,6 +563,9 @@ def _judge_topology(expect: Mapping[str, Any], job: Mapping[str, Any], facts: Lo
         findings.append(_judge_nodes(nodes, job))
     if ranks is not None:
         findings.append(_judge_ranks(ranks, nodes, job, facts))
+    tasks = _number(expect, "tasks")
+    if tasks is not None:
+        findings.append(_judge_tasks(tasks, facts))
     if not findings:
         findings.append((True, "", "No nodes and no ranks were expected, so none were checked."))
     return findings
@@ -552,6 +683,21 @@ def _judge_rank_lines(ranks: int, facts: LogFacts) -> _Finding:
     )
 
 
+def _judge_tasks(tasks: int, facts: LogFacts | None) -> _Finding:
+    """Check that each task of the job step has said something: its label stands before its lines."""
+    if facts is None or not facts.task_count:
+        return None, "", "No line of the log has the label of a task; start the step with srun --label."
+    evidence = "tasks %s" % facts.tasks
+    if facts.tasks == ("0" if tasks == 1 else "0-%d" % (tasks - 1)):
+        return True, evidence, "All tasks 0 to %d are in the log, as asked." % (tasks - 1)
+    return (
+        False,
+        evidence,
+        "The log shows the tasks %s, but 0 to %d were asked for; look for the first error of the missing ones."
+        % (facts.tasks, tasks - 1),
+    )
+
+
 def _processes_from_settings(facts: LogFacts | None) -> tuple[int, int, int, int] | None:
     """Return (total batch, processes, batch of a device, accumulation steps) as Hugging Face's Trainer reports them."""
     if facts is None:
@@ -572,18 +718,82 @@ def _training_step(job: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return max(numbered, key=lambda step: _number(step, "tasks") or 0)
 
 
+# The output.
+
+
+def _judge_output(expect: Mapping[str, Any], output: OutputFacts | None) -> list[_Finding]:
+    """Check what the run left in its folder.
+
+    ``expect.output`` holds ``files`` (patterns, each of which must match a file that is not empty), ``trainer_state``
+    (the file of Hugging Face's Trainer), and of that file ``last_epoch`` (the integer part of the last epoch) and
+    ``evaluation`` (whether an ``eval_loss`` must be there).
+    """
+    wanted = expect["output"]
+    if output is None:
+        return [(None, "", "Nobody looked at the run's output; judge the run where its folder is.")]
+    findings: list[_Finding] = []
+    for pattern, names in output.files.items():
+        if names:
+            findings.append((True, "%s: %s" % (pattern, _shorten(names)), "There is %s." % pattern))
+        else:
+            message = "No file with content matches %s in the attempt's folder; look whether the training saved it."
+            findings.append((False, "%s: none" % pattern, message % pattern))
+    if wanted.get("trainer_state"):
+        findings += _judge_trainer_state(wanted, _number(expect, "steps"), output)
+    return findings or [(True, "", "No output was expected, so none was checked.")]
+
+
+def _judge_trainer_state(wanted: Mapping[str, Any], steps: int | None, output: OutputFacts) -> list[_Finding]:
+    state = output.trainer_state
+    if state is None:
+        return [(False, output.trainer_state_path, output.trainer_state_problem)]
+    findings: list[_Finding] = []
+    evidence = "trainer_state.json: step %s of %s, epoch %s, evaluations %d" % (
+        state.global_step,
+        state.max_steps,
+        state.last_epoch,
+        state.evaluations,
+    )
+    if steps is not None:
+        if state.global_step == steps:
+            findings.append((True, evidence, "The trainer's state is that of step %d, as asked." % steps))
+        else:
+            message = "The trainer's state is that of step %s, but %d was asked for; it belongs to another training."
+            findings.append((False, evidence, message % (state.global_step, steps)))
+    epoch = _number(wanted, "last_epoch")
+    if epoch is not None:
+        seen = None if state.last_epoch is None else int(state.last_epoch)
+        if seen == epoch:
+            findings.append((True, evidence, "The last epoch is %d, as expected." % epoch))
+        else:
+            message = "The last epoch is %s, but %d was expected; check the data and the number of processes."
+            findings.append((False, evidence, message % (state.last_epoch, epoch)))
+    if wanted.get("evaluation"):
+        if state.evaluation_loss is not None:
+            findings.append((True, evidence, "The evaluation's loss is %g." % state.evaluation_loss))
+        else:
+            message = "The trainer's state has no eval_loss; look whether the evaluation ran."
+            findings.append((False, evidence, message))
+    return findings or [(True, evidence, "The trainer's state can be read.")]
+
+
 # Metrics.
 
 
-def _metrics(expect: Mapping[str, Any], facts: LogFacts | None, verdict: str, gates: list[Gate]) -> dict[str, Metric]:
+def _metrics(
+    expect: Mapping[str, Any], facts: LogFacts | None, output: OutputFacts | None, verdict: str, gates: list[Gate]
+) -> dict[str, Metric]:
     """Return the numbers of a run by name; without a proved success their mean is None, with the reason."""
-    timing = facts.step_timing if facts is not None else None
-    reason: str | None = None
+    timing = _usable_timing(facts, output)
+    failed: str | None = None
     if verdict != SUCCEEDED:
         names = ", ".join(gate.name for gate in gates if gate.passed is not True)
-        reason = "the run has not succeeded (gates: %s)" % names
-    elif timing is None:
+        failed = "the run has not succeeded (gates: %s)" % names
+    reason = failed
+    if reason is None and timing is None:
         reason = "the log shows no step time after the warm-up"
+        if facts is not None and facts.step_timing is not None:
+            reason = "the steps are too few and too short for the whole seconds of the bar's clock"
     batch = _number(expect, "global_batch_size")
     length = _number(expect, "sequence_length")
     tokens = batch * length if batch is not None and length is not None else None
@@ -605,7 +815,58 @@ def _metrics(expect: Mapping[str, Any], facts: LogFacts | None, verdict: str, ga
             tokens,
             "global batch size x sequence length / seconds per step; ",
         ),
+        "training_loss": _last_loss(facts, output, failed),
+        "evaluation_loss": _evaluation_loss(facts, output, failed),
     }
+
+
+def _usable_timing(facts: LogFacts | None, output: OutputFacts | None) -> StepTiming | None:
+    """Return the step time of the log where it is precise enough, else that of the trainer's whole run.
+
+    A bar's clock has whole seconds: a few short steps leave nothing to divide. The trainer's ``train_runtime`` holds
+    the warm-up as well, which its source says.
+    """
+    timing = facts.step_timing if facts is not None else None
+    if timing is not None and timing.half_width <= PRECISION_LEAST * timing.mean:
+        return timing
+    state = output.trainer_state if output is not None else None
+    runtime = state.runtime_seconds if state is not None else None
+    steps = state.global_step if state is not None else None
+    if runtime is None and facts is not None:
+        runtime, steps = facts.summary.get("train_runtime"), facts.last_step
+    if not runtime or not steps or facts is None or facts.resumed:
+        return None
+    mean = runtime / steps
+    return StepTiming(mean, None, steps, 1, steps, mean, mean, 0, 0.0, "trainer: train_runtime / steps", False)
+
+
+def _last_loss(facts: LogFacts | None, output: OutputFacts | None, failed: str | None) -> Metric:
+    """Return the last loss of the training: the trainer's own record of it, or the log's."""
+    state = output.trainer_state if output is not None else None
+    if state is not None and state.losses:
+        step, loss = state.losses[-1]
+        return _single("training_loss", loss, step, "trainer_state.json: the last loss", failed)
+    if facts is not None and facts.last_loss is not None:
+        return _single("training_loss", facts.last_loss, facts.last_step, "log: the last loss", failed)
+    return _single("training_loss", None, None, "", failed or "the log shows no loss")
+
+
+def _evaluation_loss(facts: LogFacts | None, output: OutputFacts | None, failed: str | None) -> Metric:
+    state = output.trainer_state if output is not None else None
+    if state is not None and state.evaluation_loss is not None:
+        source = "trainer_state.json: the last eval_loss"
+        return _single("evaluation_loss", state.evaluation_loss, state.global_step, source, failed)
+    if facts is not None and facts.last_validation_loss is not None:
+        source = "log: the last validation loss"
+        return _single("evaluation_loss", facts.last_validation_loss, facts.last_step, source, failed)
+    return _single("evaluation_loss", None, None, "", failed or "no evaluation was made")
+
+
+def _single(name: str, value: float | None, step: int | None, source: str, reason: str | None) -> Metric:
+    """Return a metric of one value, without a unit."""
+    if value is None or reason is not None:
+        return Metric(name, "1", None, None, 0, None, None, "", reason)
+    return Metric(name, "1", value, None, 1, step, step, source, None)
 
 
 def _metric(
@@ -618,7 +879,10 @@ def _metric(
         mean = amount / timing.mean
         # To first order, a quotient spreads in proportion.
         deviation = None if deviation is None else mean * deviation / timing.mean
-    source = "%s%s, the first %d steps left out" % (words, timing.source, timing.warmup_steps)
+    left_out = "warm-up included"
+    if timing.warmup_steps:
+        left_out = "the first %s left out" % ("step" if timing.warmup_steps == 1 else "%d steps" % timing.warmup_steps)
+    source = "%s%s, %s" % (words, timing.source, left_out)
     if timing.thinned:
         source += ", not all steps read"
     return Metric(name, unit, mean, deviation, timing.count, timing.first_step, timing.last_step, source, None)

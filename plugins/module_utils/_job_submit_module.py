@@ -131,20 +131,32 @@ def _duplicates(requests: list[submission.Request]) -> list[str]:
     return problems
 
 
+def _new_files(request: submission.Request, folder: str, shown: set[tuple[str, str]]) -> list[dict[str, str]]:
+    """What an attempt's folder holds, the script first. What the runs of a sweep have in common is shown once."""
+    diffs = []
+    for name in sorted(request.files, key=lambda name: (name != request.script, name)):
+        text = request.files[name]
+        if (name, text) in shown:
+            continue
+        shown.add((name, text))
+        path = f"{folder}/{name}"
+        text = text.replace(record.ATTEMPT_DIR_TOKEN, folder)
+        diffs.append({"before": "", "after": text, "before_header": path, "after_header": path})
+    return diffs
+
+
 def _failure(message: str) -> dict[str, Any]:
     return {"failed": True, "msg": message, "jobs": [], "queries": 0, "module_warnings": []}
 
 
 def _result(requests: list[submission.Request], reports: list[submission.Report], queries: int) -> dict[str, Any]:
     jobs = [report.as_json() for report in reports]
-    diffs = []
+    diffs: list[dict[str, str]] = []
+    shown: set[tuple[str, str]] = set()
     for request, report, job in zip(requests, reports, jobs):
-        text = job.pop("script")
-        if report.action == "submitted" and report.attempt_dir:
-            text = request.files[request.script].replace(record.ATTEMPT_DIR_TOKEN, report.attempt_dir)
-        if text and report.action in ("submitted", "planned"):
-            header = f"{report.attempt_dir}/{request.script}"
-            diffs.append({"before": "", "after": text, "before_header": header, "after_header": header})
+        rehearsed = bool(job.pop("script"))
+        if report.action == "submitted" or (report.action == "planned" and rehearsed):
+            diffs.extend(_new_files(request, str(report.attempt_dir), shown))
     result: dict[str, Any] = {
         "changed": any(report.changed for report in reports),
         "jobs": jobs,

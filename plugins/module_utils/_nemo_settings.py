@@ -32,11 +32,17 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher impo
     read_directives,
 )
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
+    container_words,
     env_problems,
+    gpu_request,
+    memory_request,
     mount_problems,
     path_problems,
     plain,
+    proxy_environment,
+    sbatch_options,
     site_problems,
+    srun_words,
     unseen_file_problems,
 )
 
@@ -80,6 +86,9 @@ BASE_ENV = {"TRANSFORMERS_OFFLINE": 0}
 
 # What the launcher itself uses where nothing is said: GPUs for each node in its cluster and training files.
 LAUNCHER_GPUS_PER_NODE = 8
+# What its cluster file has where nothing is said.
+LAUNCHER_MEMORY = "0"
+LAUNCHER_SRUN_ARGS = ["--no-container-mount-home"]
 
 # Facts of model files at the pinned commit that decide which node counts are possible. Other models are judged after
 # the launcher has resolved them.
@@ -98,6 +107,7 @@ _OWNED = {
     "base_results_dir": "nothing: it is the attempt folder",
     "cluster.account": "nemo_gpt3_slurm_account or dgxc_slurm_account",
     "cluster.gpus_per_node": "nemo_gpt3_gpus_per_node",
+    "cluster.gres": "dgxc_gres_style and dgxc_gpu_type",
     "cluster.partition": "nemo_gpt3_slurm_partition or dgxc_slurm_partition",
     "container": "nemo_gpt3_container_image",
     "container_mounts": "nemo_gpt3_container_mounts",
@@ -125,7 +135,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     :param variables: all variables that begin with ``nemo_gpt3_``.
     :param site: all variables that begin with ``dgxc_``.
     :return: ``problems`` and ``warnings``, lists of sentences, and ``plans``, one for each node count (none if there
-        are problems): ``name``, ``overlay`` (text), ``options`` (for sbatch), ``policy``, ``identity`` and ``expect``.
+        are problems): ``name``, ``overlay`` (text), ``options`` (for sbatch), ``gpu_request`` (sbatch's option for the
+        GPUs and its value), ``ask_for_memory``, ``policy``, ``identity`` and ``expect``.
     """
     judge = Judge(PREFIX, variables)
     judge.problems += site_problems(site)
@@ -163,7 +174,7 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
                     "container": image,
                     "container_mounts": mounts,
                     "env_vars": env,
-                    "cluster": _cluster(slurm, gpus),
+                    "cluster": _cluster(slurm, site, gpus or 0),
                     "training": {
                         "run": {"time_limit": limits[0]},
                         "trainer": {
@@ -182,7 +193,12 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
                 {
                     "name": "{0}-n{1}".format(name, nodes),
                     "overlay": _HEADER + to_yaml(overlay),
-                    "options": {option: slurm[option] for option in ("qos", "reservation") if slurm[option]},
+                    "options": {
+                        **{option: slurm[option] for option in ("qos", "reservation") if slurm[option]},
+                        **sbatch_options(site),
+                    },
+                    "gpu_request": list(gpu_request(site, gpus or 0)),
+                    "ask_for_memory": memory_request(site) != "",
                     "policy": policy,
                     "identity": {"launcher_commit": str(judge.value("launcher_commit")), "image": image},
                     "expect": {
@@ -297,7 +313,8 @@ def _env(judge: Judge, site: Mapping[str, Any], mounts: list[str]) -> dict[str, 
     fabric = site.get("dgxc_fabric")
     fabric_env = fabric.get("env") if isinstance(fabric, Mapping) else None
     env: dict[str, Any] = dict(BASE_ENV)
-    for layer in (fabric_env, None if problems else own):
+    proxies = {} if judge.problems else proxy_environment(site)
+    for layer in (proxies, fabric_env, None if problems else own):
         if isinstance(layer, Mapping):
             env.update({str(key): _env_value(value) for key, value in layer.items()})
     if not problems:
@@ -322,12 +339,29 @@ def _run_name(judge: Judge, node_counts: list[int]) -> str | None:
     return name
 
 
-def _cluster(slurm: Mapping[str, str], gpus: int | None) -> dict[str, Any]:
-    """Return only what is given: account and partition stay null otherwise, and Slurm's defaults hold."""
+def _cluster(slurm: Mapping[str, str], site: Mapping[str, Any], gpus: int) -> dict[str, Any]:
+    """Return only what differs from the launcher's cluster file: null there leaves an option out, and Slurm's defaults
+    hold."""
     cluster: dict[str, Any] = {name: slurm[name] for name in ("account", "partition") if slurm[name]}
-    if gpus != LAUNCHER_GPUS_PER_NODE:
-        cluster["gpus_per_node"] = gpus
+    option, value = gpu_request(site, gpus)
+    if option == "gres":
+        cluster.update({"gpus_per_node": None, "gres": value})
+    elif value != str(LAUNCHER_GPUS_PER_NODE):
+        cluster["gpus_per_node"] = gpus if value == str(gpus) else value
+    memory = memory_request(site)
+    if memory not in ("", LAUNCHER_MEMORY):
+        cluster["mem"] = _gibibytes(memory)
+    arguments = [*container_words(site), *srun_words(site)]
+    if arguments != LAUNCHER_SRUN_ARGS:
+        cluster["srun_args"] = arguments
     return cluster
+
+
+def _gibibytes(memory: str) -> int | float:
+    """Return an amount as --mem takes it (megabytes where no unit is given) in the launcher's unit."""
+    unit = memory[-1] if memory[-1].isalpha() else "M"
+    amount = int(memory.rstrip("KMGT")) * {"K": 2.0**-20, "M": 2.0**-10, "G": 1.0, "T": 2.0**10}[unit]
+    return int(amount) if amount == int(amount) else amount
 
 
 def _launcher(judge: Judge, site: Mapping[str, Any]) -> None:
@@ -468,11 +502,12 @@ def runs(plans: list[Any], renders: list[Any], configurations: list[Any]) -> dic
     for plan_, rendered, configuration in zip(plans, renders, configurations):
         name, expect = plan_["name"], plan_["expect"]
         directives = read_directives(rendered["files"][rendered["script"]])
+        gpu_option, gpu_value = plan_["gpu_request"]
         model, trainer = configuration["model"], configuration["trainer"]
         for what, found, wanted in (
             ("#SBATCH --time", directives.get("time"), expect["time_limit"]),
             ("#SBATCH --nodes", directives.get("nodes"), expect["nodes"]),
-            ("#SBATCH --gpus-per-node", directives.get("gpus-per-node"), expect["gpus_per_node"]),
+            ("#SBATCH --" + gpu_option, directives.get(gpu_option), gpu_value),
             ("#SBATCH --ntasks-per-node", directives.get("ntasks-per-node"), expect["gpus_per_node"]),
             ("trainer.num_nodes", trainer.get("num_nodes"), expect["nodes"]),
             ("trainer.max_steps", trainer.get("max_steps"), expect["steps"]),
@@ -491,7 +526,7 @@ def runs(plans: list[Any], renders: list[Any], configurations: list[Any]) -> dic
             {
                 "name": name,
                 "workload": "nemo_gpt3",
-                "files": dict(rendered["files"]),
+                "files": _files(rendered, plan_["ask_for_memory"]),
                 "directories": list(rendered["directories"]),
                 "script": rendered["script"],
                 "options": dict(plan_["options"]),
@@ -507,6 +542,15 @@ def runs(plans: list[Any], renders: list[Any], configurations: list[Any]) -> dic
             }
         )
     return {"problems": problems, "runs": [] if problems else finished}
+
+
+def _files(rendered: Mapping[str, Any], ask_for_memory: bool) -> dict[str, str]:
+    """Return what the launcher wrote. It cannot leave --mem out, which some sites refuse, so that line is taken out of
+    its script where the site wants no request."""
+    files = dict(rendered["files"])
+    if not ask_for_memory:
+        files[rendered["script"]] = re.sub(r"(?m)^#SBATCH --mem=0\n", "", files[rendered["script"]])
+    return files
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import os
 from typing import Any, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._files import canonical_json
+from ansible_collections.dgxc.workloads.plugins.module_utils._gates import expectation_problems
 
 #: The fields of a run, with what an absent one means. `name`, `workload`, `script` and `files` have to be given.
 RUN_FIELDS: dict[str, Any] = {
@@ -44,7 +45,7 @@ class RunError(Exception):
 
 
 def complete_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The run with every field. Raises RunError for an unknown or a missing field."""
+    """The run with every field. Raises RunError for an unknown or a missing field, or an expectation nobody knows."""
     label = "run {!r}".format(run.get("name", "without a name"))
     for field in run:
         if field not in RUN_FIELDS:
@@ -54,6 +55,9 @@ def complete_run(run: Mapping[str, Any]) -> dict[str, Any]:
     for field in _REQUIRED:
         if not run.get(field):
             raise RunError(f"{label} has no {field}; give one.")
+    problems = expectation_problems(run.get("expect") or {})
+    if problems:
+        raise RunError("{}: {}".format(label, " ".join(problems)))
     return {field: run[field] if run.get(field) is not None else default for field, default in RUN_FIELDS.items()}
 
 

@@ -19,6 +19,12 @@ Rules that the numbers follow:
 * A log to which a requeued job was appended holds more than one attempt. Facts are those of the last one. An attempt
   begins when a rank registers again, when NeMo prints its configuration again after progress, when a bar of the same
   epoch starts again at zero, or when its clock runs back by half.
+* Where several tasks draw the bar of one training (older releases of Hugging Face's Trainer, one for each node), the
+  bars of the task that came first count.
+* The label that ``srun --label`` writes before a line is taken from the lines of the start: settings, ranks, nodes.
+* "Num examples" is that of the training, not of the evaluations, which print it again.
+* A clock of whole seconds says nothing of how much single steps differ when they are short: no spread below
+  ``CLOCK_SPREAD_SECONDS``.
 * Beyond the first ``FULL_SCAN_BYTES`` failures are looked for in the blocks that hold a traceback or an error of srun
   (all lines of the first such blocks, of later ones only these), and in the last block. Counts of lines are lower
   bounds in longer logs.
@@ -103,6 +109,9 @@ WARMUP_DIVISOR = 10
 # A clock that jumped back by half and at least this many seconds is a new process, not two ranks that differ.
 CLOCK_BACK_SECONDS = 10.0
 
+# A bar's clock has whole seconds; differences of steps shorter than this are mostly rounding.
+CLOCK_SPREAD_SECONDS = 5.0
+
 # Live progress is in the last bytes of a log: one bar has some 200, and other ranks may write between.
 TAIL_BYTES = 64 * 1024
 
@@ -158,7 +167,9 @@ class LogFacts:
     Steps are those of the bar, exactly: ``last_step`` of ``total_steps``. ``printed_loss`` is the last loss as text,
     also when it is ``nan``; ``last_loss`` is the last finite one. ``consumed_samples`` and ``global_step`` come from
     one bar and carry their printed precision; the ``first_`` ones belong to the first bar that had both. ``ranks`` are
-    written as ranges. ``series`` holds at most ``SERIES_POINTS`` of ``[step, seconds or None, loss or None]``.
+    written as ranges, and so are ``tasks``, the labels of ``srun --label``. ``settings`` are what the trainer says of
+    itself; ``conflicts`` holds those of which the tasks say different things, with all their values.
+    ``series`` holds at most ``SERIES_POINTS`` of ``[step, seconds or None, loss or None]``.
     """
 
     log_format: str
@@ -196,10 +207,13 @@ class LogFacts:
     rank_count: int = 0
     rank_lines: int = 0
     rank_evidence: str | None = None
+    tasks: str = ""
+    task_count: int = 0
     world_sizes: list[int] = field(default_factory=list)
     process_counts: list[int] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     settings: dict[str, int] = field(default_factory=dict)
+    conflicts: dict[str, list[int]] = field(default_factory=dict)
     summary: dict[str, float] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     series: list[list[float | None]] = field(default_factory=list)
@@ -227,6 +241,18 @@ class _Bar(NamedTuple):
     inside: bytes
     start: int
     end: int
+
+
+class _Mark(NamedTuple):
+    """A segment with a string that was looked for: where the first one is, its start and end.
+
+    ``trouble`` tells whether one of them may be that of a known failure.
+    """
+
+    at: int
+    start: int
+    end: int
+    trouble: bool
 
 
 class _Statistics:
@@ -292,6 +318,14 @@ class _Attempt:
         self.series = _Series()
         self.failures: dict[str, Failure] = {}
         self.ranks: set[int] = set()
+        self.tasks: set[int] = set()
+        # By task (None without a label): whether it began to train, and whether it speaks of the training just now.
+        self.training: dict[int | None, bool] = {}
+        # Whether a launcher complained that another one left before it, when its own processes had ended.
+        self.left_alone = False
+        self.setting_values: dict[str, set[int]] = {}
+        # The task whose bars are read.
+        self.bar_task: int | None = None
         self.world_sizes: set[int] = set()
         self.process_counts: set[int] = set()
         self.hosts: set[str] = set()
@@ -359,6 +393,9 @@ _NEMO_VALIDATION = re.compile(rb"Validation(?: DataLoader \d+)?:[ :]*\d{0,3}$|Va
 _PLAIN_BAR = re.compile(rb"^\s*(?:0*\d{1,6}: ?)?\s*\d{1,3}$")
 
 _MEMBER = re.compile(rb"GLOBAL_RANK: (\d{1,7}), MEMBER: (\d{1,7})/(\d{1,7})(?=\D)")
+# The line that a script prints from every rank, as `print("Process ID: %d of %d" % (rank, ranks))`.
+_PROCESS_ID = re.compile(rb"Process ID: (\d{1,7}) of (\d{1,7})(?=\D)")
+_TASK_LABEL = re.compile(rb"\s*0*(\d{1,7}): ")
 _PROCESSES = re.compile(rb"Starting (?:\w{1,10} )?with (\d{1,7}) processes")
 _STOPPED = re.compile(
     rb"`?Trainer\.fit`? stopped: (`?max_steps=(\d{1,15})`? reached|`?max_epochs=|No training batches)"
@@ -370,14 +407,14 @@ _NEMO_START = re.compile(rb"\*{4,} Experiment configuration \*{4,}")
 _NEMO_ITERATION = re.compile(rb"Training epoch (\d{1,9}), iteration (\d{1,12})/(\d{1,12}) \| ([^\r\n]{0,4000})")
 _NCCL_HOST = re.compile(rb"([A-Za-z0-9][\w.-]{0,200}):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ")
 
-_HF_RUNNING = re.compile(rb"\*{5} Running training \*{5}")
+_HF_RUNNING = re.compile(rb"\*{5} Running (\w{1,20}) \*{5}")
 _HF_DICTIONARY = re.compile(rb"\{('[\w./-]{1,80}': [^{}\r\n]{1,4000})\}")
 _HF_ITEM = re.compile(rb"'([\w./-]{1,80})': '?([^,'{}]{1,60})'?")
 _HF_COMPLETED = re.compile(rb"Training completed\. Do not forget")
 _HF_PROCESSES = re.compile(rb"Num processes: (\d{1,7})\s")
 _HF_RESUMED = re.compile(rb"Continuing training from (?:checkpoint|global step)")
 _HF_SETTINGS: tuple[tuple[str, Any], ...] = (
-    ("examples", re.compile(rb"  Num examples = ([\d,]{1,20})\s")),
+    ("num_examples", re.compile(rb"  Num examples = ([\d,]{1,20})\s")),
     ("epochs", re.compile(rb"  Num Epochs = ([\d,]{1,20})\s")),
     ("batch_size_per_device", re.compile(rb"  Instantaneous batch size per device = ([\d,]{1,20})\s")),
     ("global_batch_size", re.compile(rb"  Total train batch size \([^)]{0,100}\) = ([\d,]{1,20})\s")),
@@ -421,6 +458,8 @@ _FORMATS: dict[str, _Format] = {
         ),
         tokens_scanned=(
             b"GLOBAL_RANK: ",
+            b"Process ID: ",
+            b"Node ID ",
             b"Trainer",
             b" processes",
             b"states from the",
@@ -439,6 +478,9 @@ _FORMATS: dict[str, _Format] = {
         tokens_anywhere=(b"***** Running training", b"'epoch': ", b"Training completed. Do"),
         tokens_scanned=(
             b"GLOBAL_RANK: ",
+            b"Process ID: ",
+            b"Node ID ",
+            b"***** Running ",
             b"NCCL INFO Bootstrap ",
             b"  Num examples",
             b"  Num Epochs",
@@ -460,10 +502,17 @@ _FORMATS: dict[str, _Format] = {
         loss_marks=(),
         timing_mark=b"",
         tokens_anywhere=(b"distributed: GLOBAL_RANK: ",),
-        tokens_scanned=(b"GLOBAL_RANK: ", b" processes", b"NCCL INFO Bootstrap "),
+        tokens_scanned=(b"GLOBAL_RANK: ", b"Process ID: ", b"Node ID ", b" processes", b"NCCL INFO Bootstrap "),
         has_bars=False,
     ),
 }
+
+# PyTorch's launcher waits for those of the other nodes after its own processes have ended. It complains, with a
+# traceback, when one of them was faster, and goes on: what it says of that is no failure.
+_LEFT_ALONE = b"Error waiting on exit barrier"
+_NO_FAILURE_WHEN_LEFT_ALONE = frozenset(
+    ("traceback", "python_exception", "head_node_unreachable", "rank_missing", "host_not_resolved")
+)
 
 # What every failure of a running job leaves behind: Python's traceback, or srun's word on a task that ended. The
 # strings of the light scan are long on purpose: the longer, the faster they are searched.
@@ -492,6 +541,11 @@ def _value_in(inside: bytes, mark: bytes) -> bytes:
     return inside[start:] if end < 0 else inside[start:end]
 
 
+def _is_rank(rank: int, world_size: int) -> bool:
+    """Tell whether two numbers can be a rank and the number of ranks; others are damage."""
+    return 0 < world_size <= RANK_LIMIT and rank < world_size
+
+
 def _counters(text: BarText) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """Return global_step and consumed_samples of a bar, if it shows both."""
     step = parse_number(text.values.get("global_step", ""))
@@ -499,6 +553,18 @@ def _counters(text: BarText) -> tuple[dict[str, Any] | None, dict[str, Any] | No
     if step is None or samples is None:
         return None, None
     return step.as_dict(), samples.as_dict()
+
+
+def _label_of(line: bytes) -> int | None:
+    """Return the label of ``srun --label`` at the start of a line, or None."""
+    match = _TASK_LABEL.match(line)
+    return int(match.group(1)) if match is not None else None
+
+
+def _line_start(block: bytes, at: int) -> bytes:
+    """Return how the line around a place begins; nothing when it began in an earlier block."""
+    start = block.rfind(b"\n", 0, at) + 1
+    return block[start : start + 16] if start > 0 else b""
 
 
 def _text_before(block: bytes, at: int) -> bytes:
@@ -591,9 +657,16 @@ class _Reader:
         self._last_kind: tuple[bytes, tuple[str | None, int | None]] = (b"", (None, None))
         self._last_training_words = b""
         self._numbers: dict[bytes, Printed | None] = {}
-        self._trouble_tokens = frozenset(all_tokens()) - set(self._format.tokens_anywhere)
+        self._failure_tokens = frozenset(all_tokens())
+        self._trouble_tokens = self._failure_tokens - set(self._format.tokens_anywhere)
+        self._line_start = b""
+        # The label of the line that was looked at last, up to where in which block, and whether a block ended a line.
+        self._label: int | None = None
+        self._label_block = b""
+        self._label_to = 0
+        self._at_line_start = True
         self._full_tokens = sorted(
-            set(all_tokens()) | set(self._format.tokens_anywhere) | set(self._format.tokens_scanned)
+            {_LEFT_ALONE} | set(all_tokens()) | set(self._format.tokens_anywhere) | set(self._format.tokens_scanned)
         )
 
     # Blocks.
@@ -655,8 +728,33 @@ class _Reader:
             self._read_bars(block, lines, full)
         for line in lines:
             self._read_line(block, line)
+        if self._format.name == "huggingface" and block:
+            self._label_at(block, len(block))
+            self._at_line_start = block.endswith(b"\n")
 
-    def _marks_of_light_scan(self, block: bytes) -> deque[tuple[int, int, int]]:
+    def _label_at(self, block: bytes, at: int) -> int | None:
+        """Return the label of the line that holds a place, None without one; places are asked for in order.
+
+        A bar of a whole training may be one line over many blocks, with its label at the start.
+        """
+        if block is not self._label_block:
+            self._label_block, self._label_to = block, 0
+            if self._at_line_start:
+                self._label = _label_of(block)
+        newline = block.rfind(b"\n", self._label_to, at)
+        if newline >= 0:
+            self._label = _label_of(block[newline + 1 : newline + 17])
+        self._label_to = max(at, self._label_to)
+        return self._label
+
+    def _is_other_task(self, block: bytes, at: int) -> bool:
+        """Tell whether a bar is drawn by another task than the one whose bars are read."""
+        if self._format.name != "huggingface":
+            return False
+        label, reader = self._label_at(block, at), self._attempt.bar_task
+        return label is not None and reader is not None and label != reader
+
+    def _marks_of_light_scan(self, block: bytes) -> deque[_Mark]:
         """Return the marked lines of a block that is searched for a few strings only."""
         low = 0
         if b"\n" not in block:
@@ -664,25 +762,26 @@ class _Reader:
             low = max(0, len(block) - SEGMENT_REACH_BYTES)
         tokens = [token for token in (*_TROUBLE, *self._format.tokens_anywhere) if self._marks_left[token] > 0]
         self._trouble_seen = False
-        found: dict[int, tuple[int, int, int]] = {}
+        found: dict[int, _Mark] = {}
         for token in tokens:
             limit = self._marks_left[token]
-            count = self._find_marks(block, token, low, limit, found)
+            count = self._find_marks(block, token, low, limit, found, token in self._failure_tokens)
             self._marks_left[token] = limit - count
             if count and token in _TROUBLE:
                 self._trouble_seen = True
         return deque(sorted(found.values()))
 
-    def _marked_lines(self, block: bytes, tokens: Sequence[bytes], final: bool) -> deque[tuple[int, int, int]]:
+    def _marked_lines(self, block: bytes, tokens: Sequence[bytes], final: bool) -> deque[_Mark]:
         """Return (place of the string, start, end) of every segment that holds one of the strings, in order."""
-        found: dict[int, tuple[int, int, int]] = {}
+        found: dict[int, _Mark] = {}
         for token in tokens:
             limited = not final and token in self._trouble_tokens
-            self._find_marks(block, token, 0, BLOCK_TROUBLE_LIMIT if limited else len(block), found)
+            limit = BLOCK_TROUBLE_LIMIT if limited else len(block)
+            self._find_marks(block, token, 0, limit, found, token in self._failure_tokens)
         return deque(sorted(found.values()))
 
     @staticmethod
-    def _find_marks(block: bytes, token: bytes, low: int, limit: int, found: dict[int, tuple[int, int, int]]) -> int:
+    def _find_marks(block: bytes, token: bytes, low: int, limit: int, found: dict[int, _Mark], trouble: bool) -> int:
         """Add the segments that hold a string, by their start, at most ``limit``; return how many were seen."""
         size = len(block)
         count = 0
@@ -697,31 +796,48 @@ class _Reader:
             carriage = block.find(b"\r", at, end)
             end = end if carriage < 0 else carriage
             before = found.get(start)
-            if before is None or at < before[0]:
-                found[start] = (at, start, end)
+            if before is None:
+                found[start] = _Mark(at, start, end, trouble)
+            elif at < before.at or trouble > before.trouble:
+                found[start] = _Mark(min(at, before.at), start, max(end, before.end), trouble or before.trouble)
             at = block.find(token, max(end, at + 1))
         return count
 
     # Lines.
 
-    def _read_line(self, block: bytes, place: tuple[int, int, int]) -> None:
-        _at, start, end = place
+    def _read_line(self, block: bytes, mark: _Mark) -> None:
+        start, end = mark.start, mark.end
         # With its end, which tells a whole number from one that was cut.
         line = block[start : end + 1]
+        self._line_start = line if start == 0 or block[start - 1 : start] == b"\n" else _line_start(block, start)
         self._read_events(line)
         if self._format.name == "nemo":
             self._read_lightning(line)
         elif self._format.name == "huggingface":
             self._read_huggingface(line)
+        if _LEFT_ALONE in line:
+            self._attempt.left_alone = True
+        if mark.trouble:
+            # Only such a line is compared with the long table of failures.
+            self._read_trouble(block, start, line)
+
+    def _read_trouble(self, block: bytes, start: int, line: bytes) -> None:
         before_start = block.rfind(b"\n", max(0, start - SEGMENT_REACH_BYTES), max(0, start - 1)) + 1
         rule = classify_line(line, block[before_start:start])
-        if rule is not None:
+        if rule is not None and not (self._attempt.left_alone and rule.name in _NO_FAILURE_WHEN_LEFT_ALONE):
             self._add_failure(rule, line)
 
     def _read_events(self, line: bytes) -> None:
         if b"GLOBAL_RANK: " in line:
             for match in _MEMBER.finditer(line):
                 self._add_rank(int(match.group(1)), int(match.group(3)), line)
+            self._add_task()
+        if b"Process ID: " in line:
+            for match in _PROCESS_ID.finditer(line):
+                self._add_process(int(match.group(1)), int(match.group(2)), line)
+            self._add_task()
+        if b"Node ID " in line:
+            self._add_task()
         if b" processes" in line:
             processes = _PROCESSES.search(line)
             if processes is not None:
@@ -757,10 +873,9 @@ class _Reader:
             self._new_attempt()
 
     def _read_huggingface(self, line: bytes) -> None:
-        began_before = self._attempt.has_progress() or self._attempt.interrupted
-        if began_before and b"***** Running training" in line and _HF_RUNNING.search(line) is not None:
-            self._new_attempt()
-        facts = self._attempt.facts
+        running = _HF_RUNNING.search(line) if b"***** Running " in line else None
+        if running is not None:
+            self._begin_part(running.group(1) == b"training")
         if b"Num processes: " in line:
             processes = _HF_PROCESSES.search(line)
             if processes is not None:
@@ -773,7 +888,7 @@ class _Reader:
                 if match is not None:
                     count = parse_count(match.group(1).decode("ascii"))
                     if count is not None:
-                        facts.settings[name] = count
+                        self._add_setting(name, count)
         if b"'epoch': " in line:
             for dictionary in _HF_DICTIONARY.finditer(line):
                 self._read_dictionary(dictionary.group(1), line)
@@ -803,13 +918,61 @@ class _Reader:
                 if key == "train_runtime":
                     self._add_stop(STOP_COMPLETED, line)
 
+    def _add_task(self) -> int | None:
+        """Note the task that wrote the line at hand and return its label; None without one.
+
+        The label stands once at the start of a line, before all that a bar draws on it.
+        """
+        task = _label_of(self._line_start)
+        if task is not None and task < RANK_LIMIT:
+            self._attempt.tasks.add(task)
+        return task
+
+    def _begin_part(self, training: bool) -> None:
+        """Begin what a task announces: its training, or an evaluation or prediction, whose settings do not count."""
+        task = self._add_task()
+        attempt = self._attempt
+        began_before = attempt.has_progress() or attempt.interrupted
+        if training and began_before and (task is None or task in attempt.training):
+            self._new_attempt()
+            self._add_task()
+        if task is None and not training:
+            # Its label is lost: it may be any of them.
+            self._attempt.training.update(dict.fromkeys(self._attempt.training, False))
+        self._attempt.training[task] = training
+
+    def _add_setting(self, name: str, value: int) -> None:
+        task = self._add_task()
+        attempt = self._attempt
+        if name == "num_examples" and not attempt.training.get(task, True):
+            return
+        attempt.facts.settings[name] = value
+        values = attempt.setting_values.setdefault(name, set())
+        if len(values) < NAMES_LIMIT:
+            values.add(value)
+
+    def _add_process(self, rank: int, processes: int, line: bytes) -> None:
+        """Note the rank of a script's own line.
+
+        Such a line may come late, even after progress: Python holds back what it prints to a file. Only a rank that
+        says it again is a new process, unless each of several processes is alone.
+        """
+        if not _is_rank(rank, processes):
+            return
+        if rank in self._attempt.ranks and processes > 1:
+            self._new_attempt()
+        self._note_rank(rank, processes, line)
+
     def _add_rank(self, rank: int, world_size: int, line: bytes) -> None:
-        if rank >= RANK_LIMIT or not 0 < world_size <= RANK_LIMIT or rank >= world_size:
+        if not _is_rank(rank, world_size):
             return
         attempt = self._attempt
         if attempt.has_progress() or attempt.interrupted or (rank in attempt.ranks and attempt.is_under_way()):
             self._new_attempt()
-            attempt = self._attempt
+        self._note_rank(rank, world_size, line)
+
+    def _note_rank(self, rank: int, world_size: int, line: bytes) -> None:
+        attempt = self._attempt
         attempt.facts.rank_lines += 1
         if attempt.facts.rank_evidence is None:
             attempt.facts.rank_evidence = readable(line, EVIDENCE_CHARACTERS)
@@ -844,7 +1007,7 @@ class _Reader:
 
     # Bars.
 
-    def _read_bars(self, block: bytes, lines: deque[tuple[int, int, int]], full: bool) -> None:
+    def _read_bars(self, block: bytes, lines: deque[_Mark], full: bool) -> None:
         """Read the whole bars of a block, and the marked lines between them, in order."""
         if self._open_bars or self._iteration_lines:
             self._read_rare_bars(block, lines, _open_bars(block) if self._open_bars else _iteration_bars(block))
@@ -878,6 +1041,9 @@ class _Reader:
             bars_read += 1
             attempt = self._attempt
             words = self._last_training_words
+            if self._is_other_task(block, at):
+                at = find(sign, match.end())
+                continue
             if match.group(1, 2) == attempt.step_text and words and block[at - len(words) : at] == words:
                 # The same step drawn again, the most frequent case: kept as it is, read when the step is over.
                 attempt.redrawn = (match, block)
@@ -893,7 +1059,7 @@ class _Reader:
                 self._read_rare_bars(block, lines, _iteration_bars(block))
                 self._iteration_lines = self._attempt.has_progress()
 
-    def _read_rare_bars(self, block: bytes, lines: deque[tuple[int, int, int]], bars: Iterable[_Bar]) -> None:
+    def _read_rare_bars(self, block: bytes, lines: deque[_Mark], bars: Iterable[_Bar]) -> None:
         for progress_bar in bars:
             while lines and lines[0][0] < progress_bar.start:
                 self._read_line(block, lines.popleft())
@@ -925,8 +1091,11 @@ class _Reader:
             return
         attempt = self._attempt
         last = attempt.newest_bar()
-        if self._format.name == "huggingface" and not self._is_training_total(progress_bar):
-            return
+        if self._format.name == "huggingface":
+            if not self._is_training_total(progress_bar) or self._is_other_task(block, progress_bar.start):
+                return
+            if attempt.bar_task is None:
+                attempt.bar_task = self._label_at(block, progress_bar.start)
         if last is None or progress_bar.step != last.step:
             if last is not None:
                 if progress_bar.step < last.step:
@@ -1160,6 +1329,9 @@ class _Reader:
         facts.step_timing = self._timing()
         facts.ranks = compact_ranges(sorted(attempt.ranks))
         facts.rank_count = len(attempt.ranks)
+        facts.tasks = compact_ranges(sorted(attempt.tasks))
+        facts.task_count = len(attempt.tasks)
+        facts.conflicts = _conflicts([attempt.setting_values])
         facts.world_sizes = sorted(attempt.world_sizes)
         facts.process_counts = sorted(attempt.process_counts)
         facts.hosts = sorted(attempt.hosts)
@@ -1192,9 +1364,10 @@ class _Reader:
             return None
         steps = last[0] - start[0]
         # The clock has whole seconds: the mean is taken over the whole span, which the rounding hardly touches.
+        mean = (last[1] - start[1]) / steps
         return StepTiming(
-            (last[1] - start[1]) / steps,
-            statistics.standard_deviation(),
+            mean,
+            statistics.standard_deviation() if mean >= CLOCK_SPREAD_SECONDS else None,
             steps,
             start[0] + 1,
             last[0],
@@ -1237,8 +1410,16 @@ def merge_facts(parts: Sequence[LogFacts]) -> LogFacts:
     if any(part.resumed for part in parts):
         merged.resumed = True
     ranks: set[int] = set()
+    tasks: set[int] = set()
     for part in parts:
         ranks.update(_expand_ranges(part.ranks))
+        tasks.update(_expand_ranges(part.tasks))
+    merged.tasks = compact_ranges(sorted(tasks))
+    merged.task_count = len(tasks)
+    merged.conflicts = _conflicts(
+        [{name: set(values) for name, values in part.conflicts.items()} for part in parts]
+        + [{name: {value} for name, value in part.settings.items()} for part in parts]
+    )
     merged.ranks = compact_ranges(sorted(ranks))
     merged.rank_count = len(ranks)
     merged.rank_lines = sum(part.rank_lines for part in parts)
@@ -1272,6 +1453,15 @@ def merge_facts(parts: Sequence[LogFacts]) -> LogFacts:
             merged.series = part.series
     merged.failures = _merge_failures([part.failures for part in parts])
     return merged
+
+
+def _conflicts(parts: Sequence[dict[str, set[int]]]) -> dict[str, list[int]]:
+    """Return the settings that have more than one value in all parts together, with their values in order."""
+    values: dict[str, set[int]] = {}
+    for part in parts:
+        for name, seen in part.items():
+            values.setdefault(name, set()).update(seen)
+    return {name: sorted(seen) for name, seen in sorted(values.items()) if len(seen) > 1}
 
 
 def _merge_failures(lists: Sequence[Sequence[Failure]]) -> list[Failure]:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_result
-short_description: Judge runs that have ended by three gates, and put the result on record
+short_description: Judge runs that have ended by the gates, and put the result on record
 version_added: 0.1.0
 author:
   - The dgxc.workloads developers (@dgxc)
 description:
-  - Looks at the job of each run's newest attempt, reads its logs where they lie, and judges by three gates. The gate
-    C(slurm)
-    asks for the final state, the exit codes and the steps, C(log) for the last step reached, finite losses and no
-    crash, and C(topology) for as many nodes and ranks as were asked for.
-  - A run is V(succeeded) only if all three agree. What cannot be told is V(unknown), which is never a success.
-  - Writes C(result.json) and C(metrics.json) into the attempt's folder and C(record.json) into the run's. A result on
-    record
-    is final and is told without asking Slurm or reading a log again.
+  - Looks at the job of each run's newest attempt, reads its logs where they lie, and judges by gates. The gate C(slurm)
+    asks for the final state, the exit codes and the steps, C(log) for the last step reached, finite losses, the
+    settings that the trainer tells and no crash, C(topology) for as many nodes, tasks and ranks as were asked for, and,
+    for a run that says what it leaves behind, C(output) for files with content and the trainer's own state.
+  - A run is V(succeeded) only if all of them agree. What cannot be told is V(unknown), which is never a success.
+  - Writes C(result.json), C(metrics.json) and C(series.json) (the curves that a report draws) into the attempt's folder
+    and C(record.json) into the run's. A result on record is final and is told without asking Slurm or reading a log
+    again.
 extends_documentation_fragment:
   - dgxc.workloads.slurm
   - dgxc.workloads.limits
@@ -31,7 +31,7 @@ options:
     elements: path
     required: true
   log_timeout:
-    description: Seconds to wait for the log of an ended job to appear on shared storage.
+    description: Seconds to wait for the log and the output of an ended job to appear on shared storage.
     type: float
     default: 60.0
   fail_unless_succeeded:
@@ -114,12 +114,18 @@ runs:
     failure_class:
       description: Short name of the kind of failure, or of the first gate that did not pass.
       type: str
+    cause:
+      description: The failure in the log that explains the others best, with name, cause, remedy and evidence.
+      type: dict
     message:
       description: What is wrong and what to do about it.
       type: str
     retry_sensible:
       description: Whether the same run has a fair chance when submitted again, as after the failure of a node.
       type: bool
+    gpu_hours:
+      description: Nodes x GPUs per node x hours of the job.
+      type: float
     steps_done:
       description: The last training step that the log shows.
       type: int

@@ -174,7 +174,9 @@ attributes:
     description: Rehearses with C(sbatch --test-only) in a temporary folder and changes nothing.
   diff_mode:
     support: full
-    description: Shows the script of every job that is, or would be, submitted.
+    description: >-
+      Shows the script and the other files of every job that is, or would be, submitted; what several have in common,
+      once.
   idempotent:
     support: full
     description: A second run submits nothing, unless O(resubmit=always) is asked for.

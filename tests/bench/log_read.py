@@ -29,7 +29,7 @@ MEMORY_LIMIT_MB = 100.0
 TIME_LIMIT_EXTRA_SECONDS = 10.0
 PIECE_STEPS = 20_000
 
-KINDS = ("mixed", "bars", "lines", "errors")
+KINDS = ("mixed", "bars", "lines", "errors", "trainer")
 
 
 def bar(step: int, total: int, previous: bool) -> str:
@@ -42,6 +42,16 @@ def bar(step: int, total: int, previous: bool) -> str:
         f"reduced_train_loss={2 + 1000 / (shown + 200):.3g}, global_step={shown - 1}.0, "
         f"consumed_samples={shown * 512}.0, train_step_timing in s=13.{shown % 90 + 10}]"
     )
+
+
+def trainer_bar(step: int, total: int) -> str:
+    """Return what Hugging Face's Trainer writes for one step: its bar, and every ten steps its losses."""
+    elapsed = step * 13
+    clock = f"{elapsed // 3600}:{elapsed // 60 % 60:02d}:{elapsed % 60:02d}"
+    text = f"\r{100 * step // total:3d}%|▏         | {step}/{total} [{clock}<37:16:04, 12.72s/it]"
+    if step % 10 == 0:
+        text += f"\n0: {{'loss': {2 + 1000 / (step + 200):.4f}, 'learning_rate': 5e-05, 'epoch': {step / total:.2f}}}\n"
+    return text
 
 
 def piece(kind: str, start: int, total: int) -> bytes:
@@ -57,6 +67,8 @@ def piece(kind: str, start: int, total: int) -> bytes:
                     f"\n{step % 16:2d}: gpu{step % 4 + 1:03d}:{4000 + step % 900}:{step % 5000} [{channel}] NCCL INFO "
                     f"Channel {channel:02d}/0 : 11[3] -> 3[3] [receive] via NET/IB/{channel}/GDRDMA"
                 )
+        if kind == "trainer":
+            parts.append(trainer_bar(step, total))
         if kind == "errors":
             parts.append(f"\n{step % 16:2d}: srun: error: the answer to try {step} was: {step % 900}, trying again")
     return "".join(parts).encode("utf-8")
@@ -119,11 +131,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure the reading of a large training log.")
     parser.add_argument("--bytes", type=int, default=0, help="size of the log; 0 means 3 GB if the disk has room")
     parser.add_argument("--kind", choices=KINDS, default="mixed", help="what the log holds")
-    parser.add_argument("--log-format", default="nemo", help="how to read it")
+    parser.add_argument("--log-format", default=None, help="how to read it; default: as its kind is")
     parser.add_argument("--directory", default=None, help="where to write it; default: the temporary folder")
     parser.add_argument("--python", default=sys.executable, help="the Python that reads it")
     parser.add_argument("--read", default=None, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    arguments.log_format = arguments.log_format or ("huggingface" if arguments.kind == "trainer" else "nemo")
     if arguments.read:
         read_only(arguments.read, arguments.log_format)
         return 0

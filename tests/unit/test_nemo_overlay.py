@@ -61,8 +61,10 @@ def variables(launcher: Path, **changes: Any) -> dict[str, Any]:
     }
 
 
-def by_overlay(launcher: Path, fabric: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], Rendered]:
-    site = {"dgxc_shared_root": "/lustre/me", "dgxc_fabric": fabric}
+def by_overlay(
+    launcher: Path, fabric: dict[str, Any], facts: dict[str, Any] | None = None, **changes: Any
+) -> tuple[dict[str, Any], Rendered]:
+    site = {"dgxc_shared_root": "/lustre/me", "dgxc_fabric": fabric, **(facts or {})}
     plan = FILTERS["nemo_gpt3_plan"](variables(launcher, **changes), site)
     assert plan["problems"] == []
     rendered = render(run, os.environ, str(launcher), PYTHON, plan["plans"][0]["overlay"])
@@ -166,3 +168,22 @@ def test_further_changes_reach_the_resolved_configuration(tmp_path: Path) -> Non
     assert float(resolved["model"]["optim"]["lr"]) == 1e-5
     assert resolved["trainer"]["devices"] == 4
     assert rendered.directories == ["results/gpt_7b_improved/results"]
+
+
+def test_the_launcher_takes_what_an_odd_site_asks_for(tmp_path: Path) -> None:
+    facts = {
+        "dgxc_gres_style": "gres",
+        "dgxc_gpu_type": "a100",
+        "dgxc_slurm_memory": "480G",
+        "dgxc_srun_options": {"mpi": "pmix"},
+        "dgxc_proxies": {"https": "http://proxy:3128"},
+    }
+    shutil.copytree(LAUNCHER, tmp_path / "clone", ignore=shutil.ignore_patterns(".git", "__pycache__", "results"))
+    plan, rendered = by_overlay(tmp_path / "clone", {}, facts)
+    script = rendered.files[rendered.script]
+    directives = re.findall(r"(?m)^#SBATCH --(.*)$", script)
+    assert {"gres=gpu:a100:8", "mem=480GB"} <= set(directives)
+    assert not any(line.startswith("gpus-per-node") for line in directives)
+    assert "--no-container-mount-home --mpi=pmix" in script
+    assert "export https_proxy=http://proxy:3128" in script
+    assert FILTERS["nemo_gpt3_runs"]([plan], [dict(rendered._asdict())])["problems"] == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import getopt
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def main() -> None:
         usage(command, 1)
     force = "f" in options or os.environ.get("ENROOT_FORCE_OVERRIDE", "no").lower() in ("y", "yes", "t", "true")
     if command == "import":
-        import_image(words[0], options.get("o", ""), sandbox, say=say)
+        import_image(words[0], options.get("o", ""), sandbox, say, options.get("a", ""))
     elif command == "create":
         create(words[0], options.get("n", ""), force)
     elif command == "list":
@@ -131,7 +132,13 @@ def main() -> None:
             remove(name, force)
 
 
+def terminated(_number: int, _frame: object) -> None:
+    """Leave at a SIGTERM, with what has to be tidied up."""
+    raise SystemExit(143)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, terminated)
     try:
         main()
     except EnrootError as problem:

@@ -26,6 +26,8 @@ DOCKER_HUB = "registry-1.docker.io"
 REGISTRY_SECONDS = 10
 MANIFEST_LISTS = "application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.index.v1+json"
 MANIFESTS = "application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json"
+SQUASH_OPTIONS = "-comp lzo -noD -exit-on-error"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le"}
 STATUS = {401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 429: "Too Many Requests",
           500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable"}  # fmt: skip
 Say = Callable[[str], None]
@@ -85,8 +87,8 @@ def parse_reference(uri: str, version: str) -> Reference:
 class Registry:
     """A client of one registry, over curl as the real one, so that proxies, certificates and messages are the same."""
 
-    def __init__(self, reference: Reference, say: Say) -> None:
-        self.reference, self.say = reference, say
+    def __init__(self, reference: Reference, architecture: str, say: Say) -> None:
+        self.reference, self.architecture, self.say = reference, architecture, say
         self.scheme = "http" if truth(os.environ.get("ENROOT_ALLOW_HTTP")) else "https"
         self.header: list[str] = []
 
@@ -96,23 +98,30 @@ class Registry:
         path = Path(folder) / ".credentials"
         host = self.reference.registry.partition(":")[0]
         user = self.reference.user
-        if path.exists():
-            for line in path.read_text().splitlines():
-                words = line.split()
-                if words[:2] == ["machine", host] and len(words) > 3 and user in ("", words[3]):
-                    self.say(f"[INFO] Authenticating with user: {words[3]}")
-                    self.say(f"[INFO] Using credentials from file: {path}")
-                    return ["--netrc-file", str(path)]
+        lines = path.read_text().splitlines() if path.exists() else []
+        logins = [words[3] for words in map(str.split, lines)
+                  if words[:2] == ["machine", host] and words[2:3] == ["login"] and len(words) > 3]  # fmt: skip
+        if not user and logins:
+            user = logins[0]
         self.say(f"[INFO] Authenticating with user: {user or '<anonymous>'}")
-        return ["-u", user] if user else []
+        if not user:
+            return []
+        if user not in logins:
+            return ["-u", user]
+        self.say(f"[INFO] Using credentials from file: {path}")
+        descriptor = os.memfd_create("netrc", 0)
+        os.write(descriptor, "".join(f"{evaluated(line)}\n" for line in lines).encode())
+        os.set_inheritable(descriptor, True)
+        return ["--netrc-file", f"/proc/self/fd/{descriptor}"]
 
     def curl(self, url: str, *options: str, ignore: tuple[int, ...] = ()) -> bytes:
         """Fetch one address. Raises EnrootError with curl's or Enroot's words."""
         done = subprocess.run(
-            ["curl", "-SsL", "--connect-timeout", str(REGISTRY_SECONDS), "-w", "\n%{http_code}", *options, "--", url],
+            ["curl", *self.options(), "-w", "\n%{http_code}", *options, "--", url],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
+            close_fds=False,
         )
         body, _newline, code = done.stdout.rpartition(b"\n")
         if done.returncode != 0:
@@ -121,6 +130,12 @@ class Registry:
         if status >= 400 and status not in ignore:
             raise EnrootError(f"URL {url} returned error code: {status} {STATUS.get(status, '')}".rstrip())
         return body
+
+    @staticmethod
+    def options() -> list[str]:
+        """Return the options of every call of curl."""
+        retries = os.environ.get("ENROOT_TRANSFER_RETRIES") or "0"
+        return ["-SsL", "--retry", retries, "--connect-timeout", str(REGISTRY_SECONDS)]
 
     def authenticate(self, url: str) -> None:
         """Ask for a token if the registry wants one."""
@@ -136,7 +151,10 @@ class Registry:
             raise EnrootError(f"Could not parse authentication realm from {url}")
         login = self.credentials()
         if kind.lower() == "basic":
+            self.curl(url, "-G", *login)
             self.header = login
+            if login:
+                self.say("[INFO] Authentication succeeded")
             return
         data = [word for name, value in fields.items() if name != "realm"
                 for word in ("--data-urlencode", f"{name}={value}")]  # fmt: skip
@@ -152,10 +170,9 @@ class Registry:
         self.authenticate(url)
         self.say("[INFO] Fetching image manifest list")
         listing = self.curl(url, "-H", f"Accept: {MANIFEST_LISTS}", *self.header, ignore=(401, 404))
-        architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
         try:
             for item in json.loads(listing).get("manifests", []):
-                if item.get("platform", {}).get("architecture") == architecture:
+                if item.get("platform", {}).get("architecture") == self.architecture:
                     url = base + item["digest"]
                     break
         except ValueError:
@@ -166,16 +183,33 @@ class Registry:
         except ValueError:
             raise EnrootError(f"Could not parse digest information from {url}") from None
 
-    def blob(self, digest: str, target: Path) -> None:
-        """Download one blob and check its digest."""
+    def blob(self, digest: str, cache: Path) -> None:
+        """Download one blob into the cache under a name of its own, check it, and give it its name."""
         url = f"{self.scheme}://{self.reference.registry}/v2/{self.reference.image}/blobs/{digest}"
-        self.curl(url, *self.header, "-o", str(target))
-        with open(target, "rb") as stream:
+        plain = digest.partition(":")[2]
+        descriptor, temporary = tempfile.mkstemp(prefix=f"{plain}.", dir=cache)
+        os.close(descriptor)
+        try:
+            self.curl(url, "-f", *self.header, "-o", temporary)
             found = hashlib.sha256()
-            while block := stream.read(1 << 20):
-                found.update(block)
-        if f"sha256:{found.hexdigest()}" != digest:
-            raise EnrootError(f"Checksum mismatch: {digest}")
+            with open(temporary, "rb") as stream:
+                while block := stream.read(1 << 20):
+                    found.update(block)
+            if found.hexdigest() != plain:
+                raise EnrootError(lines=(f"Checksum mismatch: {plain}",))
+            os.chmod(temporary, 0o640)
+            os.rename(temporary, cache / plain)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def evaluated(line: str) -> str:
+    """Return a line of the file of credentials, whose password is a command of the shell if it begins with a $."""
+    words = line.split(None, 5)
+    if len(words) < 6 or not words[5].startswith("$"):
+        return line
+    done = subprocess.run(["sh", "-c", f"echo {words[5]}"], capture_output=True, text=True, check=False)
+    return " ".join([*words[:5], done.stdout.strip()])
 
 
 def truth(text: str | None) -> bool:
@@ -219,11 +253,11 @@ def configure(root: Path, config: dict, uri: str) -> None:
 def make_squashfs(root: Path, target: str, say: Say) -> None:
     """Pack a root file system."""
     say("[INFO] Creating squashfs filesystem...")
-    command = ["mksquashfs", str(root), target, "-all-root", "-no-progress", "-quiet", "-comp", "lzo", "-noappend"]
+    options = os.environ.get("ENROOT_SQUASH_OPTIONS", SQUASH_OPTIONS).split()
+    command = ["mksquashfs", str(root), target, "-all-root", "-no-progress", *options]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        Path(target).unlink(missing_ok=True)
-        raise EnrootError(lines=tuple(done.stderr.splitlines()))
+    if done.returncode != 0:  # what was written stays
+        raise EnrootError(lines=tuple(done.stderr.splitlines()), code=done.returncode)
 
 
 def need(*programs: str) -> None:
@@ -233,7 +267,19 @@ def need(*programs: str) -> None:
             raise EnrootError(f"Command not found: {program}")
 
 
-def import_image(uri: str, target: str, sandbox: dict, say: Say) -> str:
+def temporary_folder() -> Path:
+    """Make Enroot's temporary folder of one import. Raises EnrootError with the words of mktemp."""
+    place = os.environ.get("ENROOT_TEMP_PATH") or os.environ.get("TMPDIR") or "/tmp"
+    try:
+        return Path(tempfile.mkdtemp(prefix="enroot.", dir=place))
+    except OSError as error:
+        template = f"{place}/enroot.XXXXXXXXXX"
+        raise EnrootError(
+            lines=(f"mktemp: failed to create directory via template '{template}': {error.strerror}",)
+        ) from None
+
+
+def import_image(uri: str, target: str, sandbox: dict, say: Say, machine: str = "") -> str:
     """Make a squashfs file of an image in a registry or in Docker's store. Returns its path. Raises EnrootError."""
     if uri.startswith("docker://"):
         need("curl", "mksquashfs")
@@ -243,70 +289,97 @@ def import_image(uri: str, target: str, sandbox: dict, say: Say) -> str:
             name = name[len("library/") :]
         target = os.path.realpath(target or f"{name.replace('/', '+')}+{reference.tag}.sqsh")
     elif uri.startswith("dockerd://"):
-        need("docker", "mksquashfs")
+        need("docker", "mksquashfs", "tar")
         image = uri[len("dockerd://") :]
         if not re.fullmatch(r"[A-Za-z0-9/._:-]+", image):
             raise EnrootError(f"Invalid image reference: {uri}")
         target = os.path.realpath(target or f"{re.sub('[:/]', '+', image)}.sqsh")
     else:
         raise EnrootError(f"Invalid argument: {uri}")
+    machine = machine or platform.machine()
+    if machine not in ARCHITECTURES:
+        raise EnrootError(f"Unsupported architecture: {machine}")
     if os.path.exists(target):
         raise EnrootError(f"File already exists: {target}")
     if not os.path.isdir(os.path.dirname(target)):
         raise EnrootError(f"No such file or directory: {target}")
-    folder = Path(tempfile.mkdtemp(prefix="enroot.", dir=os.environ.get("ENROOT_TEMP_PATH")))
+    folder = temporary_folder()
     try:
         root = folder / "rootfs"
         root.mkdir()
         if uri.startswith("docker://"):
-            pull(reference, root, folder, say)
+            pull(reference, root, ARCHITECTURES[machine], say)
         else:
-            export(image, root, folder, say)
+            export(image, root, folder, ARCHITECTURES[machine], say)
         make_squashfs(root, target, say)
+    except OSError as error:  # a full disk, in the words of tar
+        raise EnrootError(lines=(f"tar: {error.filename or folder}: Cannot write: {error.strerror}",), code=2) from None
     finally:
         remove_tree(folder)
     return target
 
 
-def pull(reference: Reference, root: Path, folder: Path, say: Say) -> None:
-    """Download and unpack an image from a registry."""
-    registry = Registry(reference, say)
+def pull(reference: Reference, root: Path, architecture: str, say: Say) -> None:
+    """Download an image from a registry, as far as the cache does not have it, and unpack it."""
+    registry = Registry(reference, architecture, say)
     manifest = registry.manifest()
-    layers = manifest.get("layers") or []
+    layers = [layer["digest"] for layer in manifest.get("layers") or []]
     if not layers or "config" not in manifest:
         raise EnrootError(
             f"Could not parse digest information from {registry.scheme}://{reference.registry}/v2/"
             f"{reference.image}/manifests/{reference.tag}"
         )
-    say(f"[INFO] Downloading {len(layers)} missing layers...")
-    for number, layer in enumerate(layers):
-        archive = folder / f"layer-{number}"
-        registry.blob(layer["digest"], archive)
-        apply_layer(archive, root)
-        archive.unlink()
-    registry.blob(manifest["config"]["digest"], folder / "config")
-    config = json.loads((folder / "config").read_text()).get("config") or {}
-    configure(root, config, f"docker://{reference.registry}#{reference.image}:{reference.tag}")
+    cache = Path(os.environ.get("ENROOT_CACHE_PATH") or os.path.expanduser("~/.cache/enroot"))
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def cached(digest: str) -> Path:
+        return cache / digest.partition(":")[2]
+
+    if not cached(manifest["config"]["digest"]).exists():
+        registry.blob(manifest["config"]["digest"], cache)
+    missing = sorted({layer for layer in layers if not cached(layer).exists()})
+    say(f"[INFO] Downloading {len(missing)} missing layers..." if missing else "[INFO] Found all layers in cache")
+    for layer in missing:
+        registry.blob(layer, cache)
+    say("[INFO] Extracting image layers...")
+    for layer in layers:
+        apply_layer(cached(layer), root)
+    config = json.loads(cached(manifest["config"]["digest"]).read_text())
+    compare_architecture(config.get("architecture"), architecture, say)
+    configure(root, config.get("config") or {}, f"docker://{reference.registry}#{reference.image}:{reference.tag}")
 
 
-def export(image: str, root: Path, folder: Path, say: Say) -> None:
+def compare_architecture(found: str | None, wanted: str, say: Say) -> None:
+    """Warn about an image of another architecture, and go on."""
+    if found != wanted:
+        say(f"[WARN] Image architecture doesn't match the requested one: {found or ''} != {wanted}")
+
+
+def export(image: str, root: Path, folder: Path, architecture: str, say: Say) -> None:
     """Unpack an image of the Docker daemon."""
 
     def docker(*words: str) -> str:
         done = subprocess.run(["docker", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise EnrootError(lines=tuple(done.stderr.splitlines()))
+            raise EnrootError(lines=tuple(done.stderr.splitlines()), code=done.returncode)
         return done.stdout
 
     say("[INFO] Fetching image")
     docker("create", "--name", folder.name, image)
     try:
         say("[INFO] Extracting image content...")
-        docker("export", "--output", str(folder / "image.tar"), folder.name)
-        apply_layer(folder / "image.tar", root)
+        tar = ["tar", "-C", str(root), "--warning=no-timestamp", "--anchored", "--exclude=dev/*",
+               "--exclude=.dockerenv", "-px"]  # fmt: skip
+        with subprocess.Popen(["docker", "export", folder.name], stdout=subprocess.PIPE) as source:
+            done = subprocess.run(tar, stdin=source.stdout, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or source.returncode != 0:
+            raise EnrootError(lines=tuple(done.stderr.splitlines()[-6:]), code=done.returncode or source.returncode)
+        subprocess.run(["chmod", "-R", "u+rX", str(root)], check=False)
     finally:
         subprocess.run(["docker", "rm", "--force", "--volumes", folder.name], capture_output=True, check=False)
-    configure(root, json.loads(docker("inspect", image))[0].get("Config") or {}, f"dockerd://{image}")
+    found = json.loads(docker("inspect", image))[0]
+    compare_architecture(found.get("Architecture"), architecture, say)
+    configure(root, found.get("Config") or {}, f"dockerd://{image}")
 
 
 def check_squashfs(image: str) -> str:

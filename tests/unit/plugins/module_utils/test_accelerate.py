@@ -42,15 +42,17 @@ GOOD = {
 }
 
 
-def judged(**changes):
+def judged(site=None, **changes):
     judge = Judge("demo_", {f"demo_{name}": value for name, value in {**GOOD, **changes}.items()})
-    common = accelerate.judge_common(judge, SITE)
+    common = accelerate.judge_common(judge, {**SITE, **(site or {})})
     judge.unknown(accelerate.COMMON)
     return judge, common
 
 
-def run(nodes=2, gpus=8, launch=(), program=("/attempt/train.py", "--text", "two words"), env=None, **changes):
-    judge, common = judged(**changes)
+def run(
+    nodes=2, gpus=8, launch=(), program=("/attempt/train.py", "--text", "two words"), env=None, site=None, **changes
+):
+    judge, common = judged(site, **changes)
     assert judge.problems == []
     return accelerate.accelerate_run(
         common,
@@ -102,10 +104,53 @@ def test_slurm_is_asked_for_each_thing_once_and_not_for_what_is_empty():
     assert not any(line.startswith(("exclusive", "mem", "nice")) for line in more)
 
 
+ODD_SITE = {
+    "dgxc_gres_style": "gres",
+    "dgxc_gpu_type": "a100",
+    "dgxc_slurm_memory": "480G",
+    "dgxc_slurm_constraint": "nvlink",
+    "dgxc_sbatch_options": {"nice": 100, "licenses": "fs:2"},
+    "dgxc_srun_options": {"mpi": "pmix"},
+    "dgxc_container_options": {"writable": True},
+    "dgxc_proxies": {"https": "http://proxy:3128"},
+}
+
+
+def test_a_site_is_asked_as_it_wants_to_be_asked():
+    script = run(site=ODD_SITE, slurm_options={"nice": 5})["files"]["train.sbatch"]
+    assert {"gres=gpu:a100:8", "mem=480G", "constraint=nvlink", "nice=5", "licenses=fs:2"} <= set(directives(script))
+    assert not any(line.startswith("gpus-per-node") for line in directives(script))
+    assert sum(line.startswith("nice") for line in directives(script)) == 1
+    assert "    --mpi=pmix \\\n" in script
+    assert "    --no-container-mount-home \\\n    --container-writable \\\n" in script
+    assert "export https_proxy=http://proxy:3128\n" in script
+    assert "look at --gres." in script
+    # The user's own variables win.
+    assert judged(ODD_SITE, env={"https_proxy": None})[1].env["https_proxy"] is None
+
+
+@pytest.mark.parametrize(("memory", "asked"), [("0", ["mem=480G"]), ("9G", ["mem=9G"]), ("", [])])
+def test_a_site_speaks_for_all_memory_of_a_node_and_not_for_a_part_of_it(memory, asked):
+    script = run(site=ODD_SITE, memory=memory)["files"]["train.sbatch"]
+    assert [line for line in directives(script) if line.startswith("mem")] == asked
+
+
+def test_a_site_can_say_how_images_come():
+    judge, _common = judged({"dgxc_image_delivery": "upload"}, image_delivery="")
+    assert judge.problems == []
+    judge, _common = judged(image_delivery="")
+    assert len(judge.problems) == 1
+
+
+def test_a_fact_that_cannot_be_right_is_told_once():
+    judge, _common = judged({"dgxc_sbatch_options": ["x"]})
+    assert len(judge.problems) == 1, judge.problems
+
+
 @pytest.mark.parametrize("name", ["train.sbatch", "launch.sh"])
 def test_the_scripts_are_sound_shell(name, tmp_path):
     path = tmp_path / name
-    path.write_text(run(env={"WORDS": "it's here"}, cpus_per_task=2)["files"][name])
+    path.write_text(run(env={"WORDS": "it's here"}, cpus_per_task=2, site=ODD_SITE)["files"][name])
     subprocess.run(["bash", "-n", path], check=True)
     checker = shutil.which("shellcheck")
     if checker:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _gates, _training_log
+from ansible_collections.dgxc.workloads.plugins.module_utils._trainer_state import TrainerState
 from ansible_collections.dgxc.workloads.plugins.module_utils._training_log import LogFacts, merge_facts, read_log
 
 EXPECT: dict[str, Any] = {
@@ -417,3 +418,234 @@ def test_what_an_earlier_run_of_a_requeued_job_left_in_its_log_is_no_crash() -> 
     }
     assert _gates.judge({}, {**job, "restarts": 1}, facts).verdict == "succeeded"
     assert _gates.judge({}, {**job, "restarts": 0}, facts).verdict == "failed"
+
+
+# What the trainer tells of itself, and what it leaves behind.
+
+TRAINER = (
+    "{0}[INFO|trainer.py:1777] >> ***** Running training *****\n"
+    "{0}[INFO|trainer.py:1778] >>   Num examples = 15,406\n"
+    "{0}[INFO|trainer.py:1781] >>   Total train batch size (w. parallel, distributed & accumulation) = {1}\n"
+    "{0}[INFO|trainer.py:1783] >>   Total optimization steps = 64\n"
+    "{0}[INFO|trainer.py:1784] >>   Number of trainable parameters = 7,733,248\n"
+)
+TWO_TASKS = TRAINER.format("0: ", "1,920") + TRAINER.format("1: ", "1,920")
+
+
+def accelerate(
+    text: str = TWO_TASKS, found: _gates.OutputFacts | None = None, **expect: Any
+) -> tuple[_gates.Judgement, LogFacts]:
+    processes = "".join(f"Process ID: {rank} of 16\n" for rank in range(16))
+    facts = facts_of(text + "100%|██████████| 64/64 [13:34<00:00, 12.72s/it]\n", processes, "huggingface")
+    wanted = {"nodes": 2, "gpus_per_node": 8, "ranks": 16, "steps": 64, **expect}
+    judgement = _gates.judge(wanted, JOB, facts, found)
+    json.dumps(judgement.as_dict(), allow_nan=False)
+    return judgement, facts
+
+
+@pytest.mark.parametrize(
+    ("expect", "name", "passed", "words"),
+    [
+        ({"num_examples": 15406, "trainable_parameters": 7733248}, "log", True, "15406, as expected"),
+        ({"num_examples": 15405}, "log", False, "15406, but 15405 was expected; check the data"),
+        ({"trainable_parameters": 1}, "log", False, "check the model"),
+        ({"tasks": 2}, "topology", True, "All tasks 0 to 1"),
+        ({"tasks": 3}, "topology", False, "shows the tasks 0-1, but 0 to 2"),
+        ({"tasks": 1}, "topology", False, "0 to 0"),
+        ({"global_batch_size": 1920}, "log", True, "as expected"),
+    ],
+)
+def test_what_the_trainer_tells(expect: dict[str, Any], name: str, passed: bool, words: str) -> None:
+    judgement, _facts = accelerate(**expect)
+    assert gate(judgement, name).passed is passed
+    assert words in gate(judgement, name).message
+    assert judgement.verdict == ("succeeded" if passed else "failed")
+
+
+@pytest.mark.parametrize(
+    ("expect", "name", "words"),
+    [
+        ({"num_examples": 15406}, "log", "let the trainer log at level info"),
+        ({"trainable_parameters": 7733248}, "log", "let the trainer log at level info"),
+        ({"tasks": 2}, "topology", "srun --label"),
+    ],
+)
+def test_what_the_trainer_does_not_tell_is_not_known(expect: dict[str, Any], name: str, words: str) -> None:
+    judgement, _facts = accelerate("", **expect)
+    assert gate(judgement, name).passed is None
+    assert words in gate(judgement, name).message
+    assert judgement.verdict == "unknown"
+
+
+def test_tasks_that_train_for_themselves_are_seen() -> None:
+    text = TRAINER.format("0: ", "960") + TRAINER.format("1: ", "1,920")
+    judgement, _facts = accelerate(text, global_batch_size=1920)
+    assert gate(judgement, "log").passed is False
+    assert "The tasks disagree about the total train batch size" in gate(judgement, "log").message
+
+
+def state(**changes: Any) -> _gates.OutputFacts:
+    values = {"global_step": 64, "max_steps": 64, "last_epoch": 7.9, "evaluations": 1, "evaluation_loss": 0.5}
+    return _gates.OutputFacts(trainer_state=TrainerState(**{**values, **changes}), trainer_state_path="output/x.json")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "passed", "words"),
+    [
+        ({"files": ["output/a*"]}, _gates.OutputFacts({"output/a*": ["output/ab"]}), True, "There is output/a*"),
+        ({"files": ["output/a*"]}, _gates.OutputFacts({"output/a*": []}), False, "No file with content matches"),
+        ({"trainer_state": "output/x.json"}, state(), True, "step 64, as asked"),
+        ({"trainer_state": "output/x.json"}, state(global_step=63), False, "step 63, but 64"),
+        ({"trainer_state": "x", "last_epoch": 7}, state(), True, "The last epoch is 7"),
+        ({"trainer_state": "x", "last_epoch": 8}, state(), False, "7.9, but 8 was expected"),
+        ({"trainer_state": "x", "last_epoch": 0}, state(last_epoch=None), False, "None, but 0"),
+        ({"trainer_state": "x", "evaluation": True}, state(), True, "loss is 0.5"),
+        ({"trainer_state": "x", "evaluation": True}, state(evaluation_loss=None), False, "has no eval_loss"),
+        ({"trainer_state": "x"}, _gates.OutputFacts(trainer_state_problem="x is empty."), False, "x is empty."),
+        ({"files": ["a"]}, None, None, "Nobody looked"),
+        ({"files": []}, _gates.OutputFacts(), True, "No output was expected"),
+    ],
+)
+def test_the_output(wanted: dict[str, Any], found: _gates.OutputFacts | None, passed: bool | None, words: str) -> None:
+    judgement, _facts = accelerate(found=found, output=wanted)
+    assert [one.name for one in judgement.gates] == ["slurm", "log", "topology", "output"]
+    assert gate(judgement, "output").passed is passed
+    assert words in gate(judgement, "output").message
+    assert judgement.verdict == {True: "succeeded", False: "failed", None: "unknown"}[passed]
+
+
+def test_output_that_nobody_expected_is_no_gate() -> None:
+    judgement, _facts = accelerate(output={})
+    assert [one.name for one in judgement.gates] == ["slurm", "log", "topology"]
+
+
+def test_losses_are_numbers_of_a_run() -> None:
+    judgement, facts = accelerate(TWO_TASKS + "{'loss': 2.5, 'epoch': 1.0}\n{'eval_loss': 0.75, 'epoch': 8.0}\n")
+    loss, evaluation = judgement.metrics["training_loss"], judgement.metrics["evaluation_loss"]
+    assert (loss.mean, loss.count, loss.last_step, loss.source) == (2.5, 1, 64, "log: the last loss")
+    assert (evaluation.mean, evaluation.reason) == (0.75, None)
+    judged = _gates.judge({"output": {"trainer_state": "x"}}, JOB, facts, state(losses=[(10, 2.0), (60, 1.5)]))
+    assert judged.metrics["training_loss"].mean == 1.5
+    assert "trainer_state.json" in judged.metrics["training_loss"].source
+    assert judged.metrics["evaluation_loss"].mean == 0.5
+    judgement, _facts = accelerate()
+    assert judgement.metrics["training_loss"].reason == "the log shows no loss"
+    assert judgement.metrics["evaluation_loss"].reason == "no evaluation was made"
+
+
+@pytest.mark.parametrize(
+    ("expect", "words"),
+    [
+        ({"nodes": 2, "output": {"files": ["a"]}, "steps": None}, []),
+        ({}, []),
+        ({"output": None}, []),
+        ({"node": 2}, ["'node'; did you mean 'nodes'?"]),
+        ({"zzz": 2}, ["it may have nodes"]),
+        ({"steps": "many", "ranks": True, "nodes": -1}, ["steps", "ranks", "nodes"]),
+        ({"output": []}, ["must be a dictionary"]),
+        ({"output": {"file": []}}, ["did you mean 'files'?"]),
+        ({"output": {"files": "a"}}, ["must be a list"]),
+        ({"output": {"files": ["/a", "../b"]}}, ["'/a' leads out", "'../b' leads out"]),
+        ({"output": {"last_epoch": 0}}, ["read in trainer_state"]),
+    ],
+)
+def test_expectations_that_make_no_sense(expect: dict[str, Any], words: list[str]) -> None:
+    problems = _gates.expectation_problems(expect)
+    assert len(problems) == len(words)
+    for problem, word in zip(problems, words, strict=True):
+        assert word in problem
+
+
+# The likeliest cause.
+
+
+@pytest.mark.parametrize(
+    ("lines", "name", "first"),
+    [
+        (
+            "[rank1]:[E ProcessGroupNCCL.cpp:537] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(Seq\n"
+            "[rank0]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+            "Traceback (most recent call last):\n"
+            "srun: error: gpu001: task 0: Exited with exit code 1\n"
+            "slurmstepd: error: *** STEP 181.0 ON gpu001 CANCELLED AT 2024-03-12T01:36:28 ***\n",
+            "cuda_out_of_memory",
+            "A GPU ran out of memory",
+        ),
+        (
+            "0: bash: /attempt/launch.sh: No such file or directory\nsrun: error: gpu001: task 0: Exited with exit code 127\n",
+            "container_not_entered",
+            "The command ran outside the container",
+        ),
+        (
+            "slurmstepd: error: pyxis: child 95267 failed with error code: 6\n"
+            "slurmstepd: error: pyxis: failed to import docker image\n"
+            "slurmstepd: error: pyxis:     curl: (6) Could not resolve host: registry-1.docker.io\n"
+            "slurmstepd: error: pyxis: couldn't start container\n",
+            "registry_unreachable",
+            "A node could not reach the registry",
+        ),
+    ],
+)
+def test_the_likeliest_cause_is_told_first(lines: str, name: str, first: str) -> None:
+    facts = facts_of(training(5), ranks() + lines)
+    cause = _gates.likely_cause(facts)
+    assert cause is not None
+    assert cause.name == name
+    crash = judge(facts=facts_of(training(), ranks() + lines))
+    assert gate(crash, "log").message.startswith(first)
+    assert crash.verdict == "failed"
+
+
+def test_a_failure_that_was_survived_is_no_cause() -> None:
+    text = "CUDA out of memory\nRuntimeError: CUDA out of memory. Tried\n" + training()
+    assert _gates.likely_cause(read_log([text.encode()], "nemo")) is None
+    assert _gates.likely_cause(None) is None
+    # A hint is a cause only where nothing worse is seen.
+    hint = read_log([b"fatal: detected dubious ownership in repository at '/x'\n"], "none")
+    found = _gates.likely_cause(hint)
+    assert found is not None
+    assert found.name == "git_ownership"
+
+
+def test_a_clock_of_whole_seconds_that_is_too_coarse_is_no_measurement() -> None:
+    bars = "".join(f"\r{25 * step:3d}%|█   | {step}/4 [00:0{step // 3}<00:00,  2.50it/s]" for step in range(5))
+    expect = {"steps": 4, "global_batch_size": 8}
+    facts = read_log([bars.encode()], "huggingface")
+    found = _gates.judge(expect, JOB, facts).metrics["seconds_per_step"]
+    assert (found.mean, "too few and too short" in (found.reason or "")) == (None, True)
+    told = read_log([(bars + "\n{'train_runtime': 1.5, 'train_loss': 0.67, 'epoch': 1.5}\n").encode()], "huggingface")
+    found = _gates.judge(expect, JOB, told).metrics["seconds_per_step"]
+    assert (found.mean, found.standard_deviation, found.count) == (0.375, None, 4)
+    assert found.source == "trainer: train_runtime / steps, warm-up included"
+    state = _gates.OutputFacts(trainer_state=TrainerState(4, 4, 1.0, runtime_seconds=2.0))
+    metrics = _gates.judge({**expect, "output": {"trainer_state": "x"}}, JOB, facts, state).metrics
+    assert metrics["seconds_per_step"].mean == 0.5
+    assert metrics["samples_per_second"].mean == 16.0
+    told.resumed = True
+    assert _gates.judge(expect, JOB, told).metrics["seconds_per_step"].mean is None
+
+
+def test_the_exception_says_more_than_the_traceback() -> None:
+    text = (
+        "0: Traceback (most recent call last):\n0: OSError: [Errno 5] odd: '/home/x/.cache'\n"
+        "0: torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \nsrun: error: gpu001: task 0: Terminated\n"
+    )
+    facts = read_log([text.encode()], "huggingface")
+    cause = _gates.likely_cause(facts)
+    assert cause is not None
+    assert (cause.name, cause.first_line) == ("python_exception", "0: OSError: [Errno 5] odd: '/home/x/.cache'")
+    log = gate(_gates.judge({"steps": 5}, JOB, facts), "log")
+    assert "OSError: [Errno 5] odd" in log.evidence
+
+
+@pytest.mark.parametrize(("loss", "words"), [("nan", "the loss became NaN"), ("inf", "the loss became infinite")])
+def test_a_loss_that_is_no_number_is_the_cause_unless_something_crashed(loss: str, words: str) -> None:
+    bars = training(5) + progress_bar(6, loss=loss) + progress_bar(7) + "\n"
+    cause = _gates.likely_cause(read_log([bars.encode()], "nemo"))
+    assert cause is not None
+    assert (cause.name, cause.cause, cause.count) == ("loss_not_finite", words, 1)
+    assert loss in cause.first_line
+    crashed = bars + "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n"
+    cause = _gates.likely_cause(read_log([crashed.encode()], "nemo"))
+    assert cause is not None
+    assert cause.name == "loss_diverged"

@@ -445,3 +445,45 @@ def test_what_is_written_as_yaml_is_read_back(tree: dict[str, Any]) -> None:
 def yaml_keys(tree: dict[str, Any]) -> dict[Any, Any]:
     """Return the tree with its keys as YAML reads them: y, no and null are no names of anything here."""
     return {yaml.safe_load(key) if re.fullmatch(r"\w+", key) else key: value for key, value in tree.items()}
+
+
+def test_an_odd_site_reaches_the_launchers_cluster_file_and_sbatch() -> None:
+    site = {
+        "dgxc_gres_style": "gres",
+        "dgxc_gpu_type": "a100",
+        "dgxc_slurm_memory": "",
+        "dgxc_slurm_constraint": "nvlink",
+        "dgxc_sbatch_options": {"nice": 100},
+        "dgxc_srun_options": {"mpi": "pmix"},
+        "dgxc_container_options": {"writable": True},
+        "dgxc_proxies": {"https": "http://proxy:3128"},
+    }
+    found = overlay(site)
+    assert found["cluster"] == {
+        "gpus_per_node": None,
+        "gres": "gpu:a100:8",
+        "srun_args": ["--no-container-mount-home", "--container-writable", "--mpi=pmix"],
+    }
+    assert found["env_vars"]["https_proxy"] == "http://proxy:3128"
+    assert planned(site, slurm_qos="high")["plans"][0]["options"] == {
+        "qos": "high",
+        "constraint": "nvlink",
+        "nice": 100,
+    }
+    assert planned(site)["plans"][0]["gpu_request"] == ["gres", "gpu:a100:8"]
+
+
+def test_a_type_of_gpu_and_the_memory_of_a_node() -> None:
+    assert overlay({"dgxc_gpu_type": "a100"})["cluster"] == {"gpus_per_node": "a100:8"}
+    for asked, gibibytes in (("480G", 480), ("2T", 2048), ("1536", 1.5), ("512M", 0.5), ("1048576K", 1)):
+        assert overlay({"dgxc_slurm_memory": asked})["cluster"] == {"mem": gibibytes}
+
+
+def test_a_site_that_wants_no_request_for_memory() -> None:
+    written = rendered()
+    written["files"][written["script"]] = written["files"][written["script"]].replace(
+        "#SBATCH --nodes", "#SBATCH --mem=0\n#SBATCH --nodes"
+    )
+    for facts, kept in (({}, True), ({"dgxc_slurm_memory": ""}, False)):
+        (run,) = runs(planned(facts)["plans"], [written], [CONFIGURATION])["runs"]
+        assert ("#SBATCH --mem=0\n" in run["files"][run["script"]]) is kept

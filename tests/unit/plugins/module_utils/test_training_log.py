@@ -497,7 +497,7 @@ def test_the_documents_alma_log() -> None:
     )
     facts = read(text, "huggingface")
     assert facts.settings == {
-        "examples": 15406,
+        "num_examples": 15406,
         "epochs": 8,
         "batch_size_per_device": 12,
         "global_batch_size": 960,
@@ -733,3 +733,158 @@ def test_last_lines_show_the_last_drawing() -> None:
     assert reader.tail_lines(b"one\n\n  \ntwo\rthree\r\nfour\r", 2) == ["three", "four"]
     assert reader.tail_lines(b"one", 0) == []
     assert reader.tail_lines(b"\xe2", 3) == ["\ufffd"]
+
+
+def settings(task: str, total: str = "960", steps: str = "128") -> str:
+    """The settings of the document, said by one task."""
+    return ALMA.replace("0: [", task + "[").replace("= 960", "= " + total).replace("= 128", "= " + steps)
+
+
+@pytest.mark.parametrize(
+    ("labels", "tasks", "count"),
+    [
+        (["0: ", "1: "], "0-1", 2),
+        (["1: ", "0: "], "0-1", 2),
+        (["00: ", "01: ", "10: "], "0-1,10", 3),
+        ([" 0: ", "11: "], "0,11", 2),
+        ([""], "", 0),
+        (["1: "], "1", 1),
+    ],
+)
+def test_labels_of_srun(labels: list[str], tasks: str, count: int) -> None:
+    facts = read("".join(settings(label) for label in labels), "huggingface")
+    assert (facts.tasks, facts.task_count) == (tasks, count)
+    assert (facts.settings["num_examples"], facts.settings["trainable_parameters"]) == (15406, 7733248)
+    assert (facts.attempts, facts.conflicts) == (1, {})
+    nodes = read("".join(f"{label}Node ID 0\n" for label in labels), "none")
+    assert (nodes.tasks, nodes.task_count) == (tasks, count)
+
+
+def test_a_number_in_a_line_is_no_label() -> None:
+    facts = read("at step 3: Node ID 1\n2024-03-12 01:36:28 7: Node ID 1\nNode ID 4: here\n", "huggingface")
+    assert facts.tasks == ""
+
+
+def test_tasks_that_disagree() -> None:
+    facts = read(settings("0: ") + settings("1: ", "1,920", "64"), "huggingface")
+    assert facts.conflicts == {"global_batch_size": [960, 1920], "steps": [64, 128]}
+    parts = [
+        reader.read_log([settings(f"{n}: ", total).encode()], "huggingface") for n, total in ((0, "960"), (1, "8"))
+    ]
+    merged = reader.merge_facts(parts)
+    assert (merged.tasks, merged.conflicts) == ("0-1", {"global_batch_size": [8, 960]})
+
+
+def test_examples_of_an_evaluation_are_not_those_of_the_training() -> None:
+    evaluation = (
+        "{0}[INFO|trainer.py:3377] >> ***** Running {1} *****\n{0}[INFO|trainer.py:3379] >>   Num examples = 149\n"
+    )
+    text = settings("0: ") + settings("1: ") + evaluation.format("0: ", "Evaluation") + hf_bars(3, 128, 2.0)
+    facts = read(text + "\n" + evaluation.format("1: ", "Prediction"), "huggingface")
+    assert (facts.settings["num_examples"], facts.conflicts, facts.attempts) == (15406, {}, 1)
+    # An evaluation before the training does not count either; without labels the newest announcement holds.
+    facts = read(evaluation.format("", "Evaluation") + settings(""), "huggingface")
+    assert (facts.settings["num_examples"], facts.conflicts) == (15406, {})
+
+
+def test_a_second_task_that_begins_late_is_no_new_attempt() -> None:
+    text = settings("0: ") + hf_bars(3, 128, 2.0) + "\n" + settings("1: ")
+    facts = read(text, "huggingface")
+    assert (facts.attempts, facts.last_step, facts.tasks) == (1, 3, "0-1")
+    again = read(text + settings("1: ") + settings("0: ") + hf_bars(2, 128, 2.0), "huggingface")
+    assert (again.attempts, again.last_step, again.tasks) == (2, 2, "0-1")
+
+
+def processes(count: int, missing: int | None = None) -> str:
+    return "".join(f"Process ID: {rank} of {count}\n" for rank in range(count) if rank != missing)
+
+
+@pytest.mark.parametrize("log_format", reader.LOG_FORMATS)
+def test_ranks_that_a_script_prints(log_format: str) -> None:
+    facts = read(processes(16), log_format)
+    assert (facts.ranks, facts.rank_count, facts.world_sizes) == ("0-15", 16, [16])
+    facts = read("0: Process ID: 3 of 4Process ID: 0 of 4\n1: Process ID: 1 of 4\nProcess ID: 9 of 4\n", log_format)
+    assert (facts.ranks, facts.tasks, facts.world_sizes) == ("0-1,3", "0-1", [4])
+    # A number that may be cut says nothing.
+    assert read("Process ID: 1 of 1", log_format).rank_count == 0
+
+
+def test_a_rank_that_prints_late_belongs_to_its_training() -> None:
+    late = "Process ID: 0 of 2\n" + hf_bars(5, 128, 2.0) + "\nProcess ID: 1 of 2\n"
+    facts = read(late, "huggingface")
+    assert (facts.attempts, facts.ranks, facts.last_step) == (1, "0-1", 5)
+    # The same rank once more is another process: what the first run told does not count for it.
+    facts = read(processes(4) + processes(4, missing=2), "huggingface")
+    assert (facts.attempts, facts.ranks) == (2, "0-1,3")
+    alone = read("Process ID: 0 of 1\n" * 4, "huggingface")
+    assert (alone.attempts, alone.world_sizes, alone.rank_lines) == (1, [1], 4)
+
+
+def test_an_evaluation_that_begins_behind_a_bar() -> None:
+    start = settings("0: ", steps="12") + settings("1: ", steps="12")
+    lines = "[INFO|trainer.py:3512] >> ***** Running Evaluation *****\n{0}: [INFO|trainer.py:3514] >>   Num examples = 2004\n"
+    # The label stands at the start of the line, before the drawings of the bar.
+    text = start + "0:   0%|   | 0/12 [00:00<?, ?it/s]" + hf_bars(4, 12, 2.0)[1:] + lines.format(0)
+    text += "1: [INFO|trainer.py:3512] >> ***** Running Evaluation *****\n1: [INFO|trainer.py:3514] >>   Num examples = 2004\n"
+    facts = read(text, "huggingface")
+    assert (facts.settings["num_examples"], facts.conflicts, facts.last_step) == (15406, {}, 4)
+    # A line that began long before: its label is lost, and no task speaks of its training any more.
+    lost = start + "\n" + hf_bars(4, 12, 2.0) + lines.format(1)
+    assert read(lost, "huggingface").settings["num_examples"] == 15406
+
+
+LEFT_ALONE = (
+    "1: E1201 12:57:27 9167 torch/distributed/elastic/agent/server/api.py:1008] Error waiting on exit barrier. Elapsed: 0.05\n"
+    "1: E1201 12:57:27 9167 torch/distributed/elastic/agent/server/api.py:1008] Traceback (most recent call last):\n"
+    "torch.distributed.DistStoreError: Socket Timeout\n"
+)
+
+
+def test_a_launcher_that_is_left_alone_at_the_end_has_not_failed() -> None:
+    done = settings("0: ") + hf_bars(128, 128, 2.0) + "\n"
+    assert read(done + LEFT_ALONE, "huggingface").failures == []
+    trouble = LEFT_ALONE + "srun: error: gpu001: task 0: Exited with exit code 1\n"
+    assert [failure.name for failure in read(done + trouble, "huggingface").failures] == ["task_failed"]
+    alone = read(done + LEFT_ALONE.split("\n", 1)[1], "huggingface").failures
+    assert {failure.name for failure in alone} == {"traceback", "head_node_unreachable"}
+
+
+@pytest.mark.parametrize(("seconds", "spread"), [(12.72, True), (5.0, True), (4.5, False), (0.5, False)])
+def test_whole_seconds_tell_no_spread_of_short_steps(seconds: float, spread: bool) -> None:
+    timing = read(settings("0: ") + hf_bars(128, 128, seconds), "huggingface").step_timing
+    assert timing is not None
+    assert timing.mean == pytest.approx(seconds, abs=timing.half_width)
+    assert (timing.standard_deviation is not None) is spread
+
+
+def two_bars(total: int, chunk: int) -> str:
+    """The bars of two tasks of one training, as srun hands them on: some drawings of one, then some of the other."""
+    drawings = [
+        f"\r{100 * n // total:3d}%|██   | {n}/{total} [{clock(n * 13)}<00:00, 12.72s/it]" for n in range(total + 1)
+    ]
+    text = ""
+    for start in range(0, total + 1, chunk):
+        for task in (0, 1):
+            text += f"{task}: " + "".join(drawings[start : start + chunk])[1 if start == 0 else 0 :] + "\n"
+    return text
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 65])
+@pytest.mark.parametrize("size", [64, 1 << 20])
+def test_two_tasks_that_draw_the_bar_of_one_training(chunk: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "BLOCK_BYTES", max(size, 1 << 12))
+    text = settings("0: ", "1,920", "64") + settings("1: ", "1,920", "64") + two_bars(64, chunk)
+    facts = read(text, "huggingface")
+    assert (facts.attempts, facts.last_step, facts.total_steps, facts.tasks) == (1, 64, 64, "0-1")
+    assert facts.settings["global_batch_size"] == 1920
+    assert facts.step_timing is not None
+    assert (facts.step_timing.mean, facts.step_timing.count) == (13.0, 58)
+    # The task that came first is read; where it starts again, another attempt begins.
+    again = read(text + text.replace("0: ", "9: ").replace("1: ", "0: ").replace("9: ", "1: "), "huggingface")
+    assert (again.attempts, again.last_step) == (2, 64)
+    assert again.settings["num_examples"] == 15406
+
+
+def test_a_second_task_alone_is_read_as_well() -> None:
+    facts = read("1: " + hf_bars(10, 64, 2.0)[1:] + "\n", "huggingface")
+    assert facts.last_step == 10

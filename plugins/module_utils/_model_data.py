@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, The dgxc.workloads developers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Model and data of a fine-tuning: from the hub or at a path, fetched or given. Private to this collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Mapping
+
+from ansible_collections.dgxc.workloads.plugins.module_utils._judge import NAME, Judge
+from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import path_problems
+
+MODEL_NAMES = frozenset(("model", "model_revision"))
+DATA_NAMES = frozenset(("data_folder", "data_path", "data_root", "data_sha256", "data_source", "data_url"))
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_PART = r"(?!\.\.?(?:/|$))[A-Za-z0-9._-]+"
+_INNER_PATH = re.compile(r"(?:{0}(?:/{0})*)?".format(_PART))
+_SHA256 = re.compile(r"(?:[0-9a-f]{64})?")
+
+
+def ceil_div(amount: int, by: int) -> int:
+    """Return a quotient of whole numbers, rounded up."""
+    return -(-amount // by)
+
+
+def judge_model(judge: Judge) -> None:
+    """Judge the model: a name on the hub with its revision, or an absolute path on the cluster."""
+    value = judge.value("model")
+    if isinstance(value, str) and value.startswith("/"):
+        judge.problems += path_problems(judge.prefix + "model", value)
+    else:
+        judge.text("model", _HUB_NAME, "give owner/name as on the Hugging Face hub, or the absolute path of a folder")
+    judge.text("model_revision", NAME, "give a branch, a tag or a commit of the model on the hub, such as main")
+
+
+def judge_data(judge: Judge, site: Mapping[str, Any]) -> None:
+    """Judge where the data is, or where it comes from and goes to."""
+    if judge.value("data_path"):
+        judge.problems += path_problems(judge.prefix + "data_path", judge.value("data_path"))
+        return
+    if site.get("dgxc_shared_root"):
+        judge.problems += path_problems(judge.prefix + "data_folder", judge.value("data_folder"))
+    judge.text("data_url", re.compile(r"https?://[^\s@/]+/\S+"), "give an address that begins with https://")
+    judge.text("data_source", re.compile(r"\S+"), "give a name for the data, whatever mirror it comes from")
+    judge.text("data_root", _INNER_PATH, "give the folder in the archive that holds the data, or '' for all of it")
+    judge.text("data_sha256", _SHA256, "give the 64 hexadecimal digits that sha256sum prints, or ''")
+
+
+def absent_or_whole(judge: Judge, name: str, least: int, remedy: str) -> int | None:
+    """Take a whole number; null and an empty text stand for none."""
+    if judge.value(name) in (None, ""):
+        return None
+    return judge.whole(name, least, 10**12, remedy)
+
+
+def given_path(judge: Judge) -> str:
+    """Return where the data lies on the cluster: where the user has it, or where it is fetched to."""
+    return str(judge.value("data_path") or judge.value("data_folder") or "")
+
+
+def local_name(path: str) -> str:
+    """Return the last part of a path or of a name on the hub, by which the training scripts name their output."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def mounts_for(judge: Judge) -> list[str]:
+    """Return the mounts of data and, if it is at a path, of the model. Nothing writes to them."""
+    path, model = given_path(judge), str(judge.value("model"))
+    mounts = ["{0}:/data/{1}:ro".format(path, local_name(path))]
+    if model.startswith("/"):
+        mounts.append("{0}:/models/{1}:ro".format(model, local_name(model)))
+    return mounts
+
+
+def model_argument(judge: Judge) -> list[str]:
+    """Return the options that tell a training script its model, as the container sees it."""
+    model = str(judge.value("model"))
+    if model.startswith("/"):
+        return ["--model", "/models/" + local_name(model)]
+    return ["--model", model, "--revision", str(judge.value("model_revision"))]

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, The dgxc.workloads developers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules of the preflight, from their arguments to their results, over commands that a test plays."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.dgxc.workloads.plugins.modules import preflight_login, preflight_nodes
+
+COMMANDS = {
+    "sinfo": 'case "$*" in --version) echo slurm 22.05.8;; *) echo "gpu001|idle|500000|(null)|gpu:8";; esac',
+    "scontrol": "echo PartitionName=gpu Default=YES MaxTime=UNLIMITED Nodes=gpu001 State=UP",
+    "sacct": "true",
+    "sacctmgr": "echo 'team||normal|'",
+    "srun": 'if [ "$1" = --help ]; then echo --container-image=X; exit; fi\n'
+    'while [ "${1#--}" != "$1" ]; do shift; done\nexec "$@"',
+    "enroot": "echo 4.1.2",
+    "squeue": "echo 'COMPLETED|None'",
+    "sbatch": 'echo "$*" >> {calls}\n'
+    'case "$*" in *--test-only*) echo "sbatch: Job 1 to start now" >&2;;'
+    ' *) for word in "$@"; do script=$word; done; SLURMD_NODENAME=gpu001 bash "$script"; echo 12;; esac',
+}
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A folder with Slurm's commands, and a shared root."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in COMMANDS.items():
+        (folder / name).write_text("#!/bin/bash\n" + text.replace("{calls}", str(tmp_path / "calls")) + "\n")
+        (folder / name).chmod(0o755)
+    (tmp_path / "shared").mkdir()
+    return tmp_path
+
+
+def run(module, capsys, check_mode=False, **arguments):
+    """The result of a module."""
+    with patch_module_args({**arguments, "_ansible_check_mode": check_mode}), pytest.raises(SystemExit):
+        module.main()
+    return json.loads(capsys.readouterr().out)
+
+
+def verdicts(result):
+    return {check["id"]: check["verdict"] for check in result["checks"]}
+
+
+def test_a_login_node_is_checked(site, capsys):
+    result = run(
+        preflight_login, capsys, slurm_bin_dir=str(site / "bin"), shared_root=str(site / "shared"), space_gb=0,
+        nodes=1, gpus_per_node=8, options={"nodes": 1, "exclusive": True}, paths=[str(site)],
+    )  # fmt: skip
+    found = verdicts(result)
+    assert {found[name] for name in ("slurm.request", "slurm.gpus", "pyxis.login", "storage.root", "mounts.login")} == {
+        "ok"
+    }
+    assert result["changed"] is False
+    assert result["facts"]["accounts"] == ["team"]
+    (call,) = (site / "calls").read_text().splitlines()
+    assert call.startswith("--test-only --nodes=1 --exclusive ")
+
+
+def test_a_missing_image_is_a_warning_in_a_rehearsal(site, capsys):
+    arguments = {"slurm_bin_dir": str(site / "bin"), "image": str(site / "x.sqsh")}
+    assert verdicts(run(preflight_login, capsys, **arguments))["image"] == "error"
+    assert verdicts(run(preflight_login, capsys, check_mode=True, **arguments))["image"] == "warning"
+
+
+def test_a_login_node_is_described(site, capsys):
+    result = run(preflight_login, capsys, state="described", slurm_bin_dir=str(site / "bin"))
+    assert [partition["name"] for partition in result["facts"]["partitions"]] == ["gpu"]
+    assert "checks" not in result
+
+
+def test_nodes_are_looked_at_once(site, capsys):
+    arguments = {"slurm_bin_dir": str(site / "bin"), "shared_root": str(site / "shared"), "paths": [str(site)]}
+    rehearsal = run(preflight_nodes, capsys, check_mode=True, **arguments)
+    assert (rehearsal["looked"], verdicts(rehearsal)) == (False, {"node.job": "warning"})
+    assert list((site / "shared").iterdir()) == []
+    first = run(preflight_nodes, capsys, **arguments)
+    assert (first["looked"], verdicts(first)["node.mounts"]) == (True, "ok")
+    assert run(preflight_nodes, capsys, **arguments)["looked"] is False
+    assert run(preflight_nodes, capsys, force=True, **arguments)["looked"] is True
+    assert run(preflight_nodes, capsys, **{**arguments, "paths": [str(site / "none")]})["looked"] is True
+    # A fault is looked at again: somebody will have seen to it.
+    (site / "none").mkdir()
+    again = run(preflight_nodes, capsys, **{**arguments, "paths": [str(site / "none")]})
+    assert (again["looked"], verdicts(again)["node.mounts"]) == (True, "ok")
+
+
+def test_no_slurm(site, capsys):
+    result = run(preflight_nodes, capsys, slurm_bin_dir=str(site), shared_root=str(site / "shared"))
+    assert result["failed"] is True
+    assert "there is no sbatch in it" in result["msg"]

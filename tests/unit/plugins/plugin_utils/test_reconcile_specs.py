@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, The dgxc.workloads developers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_collection import (
+    collection_version,
+    commit_of,
+    read_schema,
+    site_facts,
+    workload_variables,
+)
+from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_specs import Specs, check, read_specs
+
+SCHEMA = read_schema()
+GOOD = "name: a\nworkload: nemo_gpt3\n"
+
+
+def read(tmp_path: Path, **files: str) -> Specs:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / f"{name}.yml").write_text(text)
+    return read_specs(folder, SCHEMA, ["oci", "azure"], lambda workload: {f"{workload}_nodes", f"{workload}_max_steps"})
+
+
+def texts(found: Specs) -> list[str]:
+    return [problem.as_json()["text"] for problem in found.problems]
+
+
+def test_a_spec_gets_defaults_place_and_digest(tmp_path: Path):
+    found = read(tmp_path, one="# a comment\n" + GOOD)
+    (spec,) = found.specs
+    assert found.problems == []
+    assert (spec["file"], spec["line"]) == ("runs/one.yml", 2)
+    assert (spec["state"], spec["resubmit"], spec["max_attempts"], spec["on_change"]) == (
+        "completed", "never", 3, "leave",
+    )  # fmt: skip
+    assert spec["variables"] == {}
+    assert len(spec["digest"]) == 64
+
+
+def test_documents_and_lists_are_specs_too(tmp_path: Path):
+    found = read(tmp_path, one=GOOD + "---\n- {name: b, workload: alma}\n- {name: c, workload: vivit}\n---\n")
+    assert [spec["name"] for spec in found.specs] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (GOOD, "workload:   nemo_gpt3 # nothing\nname: 'a'\n", True),
+        (GOOD, GOOD + "owner: me\nresubmit: on_failure\nprune: true\nstate: absent\n", True),
+        (GOOD, GOOD + "variables: {nemo_gpt3_nodes: 2}\n", False),
+        (GOOD + "variables: {nemo_gpt3_nodes: 2}\n", GOOD + "variables: {nemo_gpt3_nodes: '2'}\n", False),
+    ],
+)
+def test_the_digest_is_that_of_what_makes_the_run(tmp_path: Path, one: str, other: str, same: bool):
+    digests = []
+    for index, text in enumerate((one, other)):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        digests.append(read(folder, one=text).specs[0]["digest"])
+    assert (digests[0] == digests[1]) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name: a\n", "runs/x.yml:1: has no workload; add one."),
+        ("workload: alma\nname: A b\n", "runs/x.yml:2: name: is 'A b'; it must match"),
+        ("name: a\nworkload: nemo_gpt4\n", "runs/x.yml:2: workload: is 'nemo_gpt4'; give one of"),
+        ("name: a\nworkload: alma\nresubmit: always\n", "runs/x.yml:3: resubmit: is 'always'; give one of never,"),
+        (GOOD + "max_attempts: 0\n", "runs/x.yml:3: max_attempts: is 0; the least is 1."),
+        (GOOD + "max_attempts: 1000\n", "runs/x.yml:3: max_attempts: is 1000; the most is 100."),
+        (GOOD + "max_attempts: yes\n", "runs/x.yml:3: max_attempts: is True; give a whole number."),
+        (GOOD + "prune: 1\n", "runs/x.yml:3: prune: is 1; give true or false."),
+        (GOOD + "clusters: []\n", "runs/x.yml:3: clusters: is empty;"),
+        (GOOD + "clusters:\n  - oci\n  - azur\n", "runs/x.yml:5: clusters.1: 'azur' is no host or group"),
+        (GOOD + "clusters: oci\n", "runs/x.yml:3: clusters: is 'oci'; give a list."),
+        (GOOD + "varables: {}\n", "runs/x.yml:3: varables: is not a key of a spec; write variables."),
+        (GOOD + "variables:\n  alma_nodes: 1\n", "runs/x.yml:4: variables.alma_nodes: is not a variable of nemo_gpt3; its"),
+        (GOOD + "variables:\n\n  nemo_gpt3_node: 1\n", "runs/x.yml:5: variables.nemo_gpt3_node: is not a variable of nemo_gpt3; write"),
+        (GOOD + "variables: {nemo_gpt3_resubmit: never}\n", "runs/x.yml:3: variables.nemo_gpt3_resubmit: is a field of"),
+        (GOOD + "baseline: {seconds_per_step: 0}\n", "runs/x.yml:3: baseline.seconds_per_step: is 0; it must be more"),
+        (GOOD + "baseline: {tolerance: 1}\n", "runs/x.yml:3: baseline: has no seconds_per_step; add one."),
+        ("just words\n", "runs/x.yml:1: is 'just words'; give a mapping."),
+        (GOOD + "owner: me\nowner: you\n", "runs/x.yml:4: cannot be read: the key 'owner' is given twice"),
+        ("name: [a\n", "runs/x.yml:2: cannot be read:"),
+        (GOOD + "variables: {nemo_gpt3_nodes: 2026-01-01}\n", "runs/x.yml:1: cannot be read: it holds what JSON has no word"),
+        (GOOD + "variables: {nemo_gpt3_nodes: !vault x}\n", "runs/x.yml:3: cannot be read: could not determine a constr"),
+    ],
+)  # fmt: skip
+def test_an_error_names_file_line_and_key(tmp_path: Path, text: str, told: str):
+    found = read(tmp_path, x=text)
+    assert texts(found)[0].startswith(told), texts(found)
+    assert found.specs == []
+
+
+def test_an_error_harms_no_other_spec(tmp_path: Path):
+    found = read(tmp_path, good="name: good\nworkload: alma\n", bad="name: bad\nworkload: alm\n", cut="name: [\n")
+    assert [spec["name"] for spec in found.specs] == ["good"]
+    assert found.broken_names == ["bad"]
+    assert not found.complete
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [(GOOD + "max_attempts: 0\n", True), ("workload: alma\n", False), ("- name: 3\n", False)],
+)
+def test_a_spec_without_a_readable_name_may_be_any_of_those_that_are_missing(tmp_path: Path, text: str, complete: bool):
+    assert read(tmp_path, x=text).complete is complete
+
+
+def test_a_name_given_twice_is_an_error_of_both(tmp_path: Path):
+    found = read(tmp_path, one=GOOD, two="\n" + GOOD)
+    assert found.specs == []
+    assert [text.split(": ")[0] for text in texts(found)] == ["runs/one.yml:1", "runs/two.yml:2"]
+    assert "runs/one.yml:1, runs/two.yml:2" in texts(found)[0]
+
+
+def test_other_files_and_hidden_ones_are_left_out(tmp_path: Path):
+    folder = tmp_path / "runs"
+    (folder / "team").mkdir(parents=True)
+    (folder / ".old").mkdir()
+    (folder / "team" / "a.yaml").write_text(GOOD)
+    (folder / ".old" / "b.yml").write_text("name: [")
+    (folder / "README.md").write_text("words")
+    assert [spec["name"] for spec in read_specs(folder, SCHEMA).specs] == ["a"]
+
+
+def test_the_check_agrees_with_a_full_implementation_of_json_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(SCHEMA["$defs"]["spec"])
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    full = {
+        "name": "a", "workload": "alma", "clusters": ["oci"], "variables": {}, "state": "absent",
+        "resubmit": "on_failure", "max_attempts": 3, "on_change": "cancel", "prune": True, "owner": "me",
+        "description": "", "baseline": {"seconds_per_step": 1.5, "tolerance": 0},
+    }  # fmt: skip
+    assert validator.is_valid(full)
+    assert list(check(full, SCHEMA["$defs"]["spec"])) == []
+    values = [None, True, 0, -1, 1.5, 101, "x", "A", [], ["x"], ["x y"], [1], {}, {"seconds_per_step": -1}]
+    for name in full:
+        for value in values:
+            if name == "variables" and value and isinstance(value, dict):
+                continue  # Whose variables they are is told by a sentence of its own.
+            spec = {**full, name: value}
+            ours = not list(check(spec, SCHEMA["$defs"]["spec"]))
+            assert ours == validator.is_valid(spec), (name, value)
+        without = {key: item for key, item in full.items() if key != name}
+        assert (not list(check(without, SCHEMA["$defs"]["spec"]))) == validator.is_valid(without), name
+
+
+def test_the_variables_of_a_workload_are_those_of_its_role():
+    assert "nemo_gpt3_max_steps" in (workload_variables("nemo_gpt3") or ())
+    assert workload_variables("nothing") is None
+
+
+def test_the_version_comes_from_either_file(tmp_path: Path):
+    assert collection_version(str(tmp_path)) == "unknown"
+    (tmp_path / "galaxy.yml").write_text("version: 1.2.3\n")
+    assert collection_version(str(tmp_path)) == "1.2.3"
+    (tmp_path / "MANIFEST.json").write_text('{"collection_info": {"version": "4.5.6"}}')
+    assert collection_version(str(tmp_path)) == "4.5.6"
+
+
+def test_site_facts_are_what_counts_for_the_workload():
+    def template(value: object) -> object:
+        if value == "bad":
+            raise ValueError("no")
+        return value
+
+    variables = {"dgxc_a": 1, "alma_b": "bad", "alma_c": 2, "vivit_d": 3, "inventory_hostname": "x"}
+    assert site_facts(variables, "alma", template, {"alma_c": 9}) == {
+        "dgxc_a": 1,
+        "alma_b": "cannot be evaluated: ValueError",
+    }
+
+
+def test_a_folder_without_git_has_no_commit(tmp_path: Path):
+    assert commit_of(str(tmp_path)) == ""
