@@ -43,6 +43,7 @@ help: ## Show this list
 .PHONY: venv
 venv: ## Make the virtual environment .venv with what the playbooks need
 	@tests/tools/venv.sh $(VENV) requirements.txt
+	@tests/tools/collections.sh $(VENV)/bin/python
 
 .PHONY: demo
 demo: sandbox ## Train NeMo GPT-3 on a real Slurm on this machine; the second time only its table is shown
@@ -65,6 +66,7 @@ test: ## Run the stages from test-lint to test-fault-short, as .ci/run does
 .PHONY: venv-test
 venv-test:
 	@tests/tools/venv.sh $(TEST_VENV) tests/requirements.txt
+	@tests/tools/collections.sh $(TEST_VENV)/bin/python
 
 LINTS := lint-yaml lint-python lint-types lint-shell lint-ansible lint-changelog lint-docs
 

@@ -44,8 +44,7 @@ def reconcile_report(
     cluster: str,
     check_mode: bool,
 ) -> dict[str, Any]:
-    told = report.reconcile_report(plain(wanted), plain(look), plain(planned), plain(after), str(cluster), check_mode)
-    return told
+    return report.reconcile_report(plain(wanted), plain(look), plain(planned), plain(after), str(cluster), check_mode)
 
 
 def reconcile_lines(value: Mapping[str, Any]) -> list[str]:

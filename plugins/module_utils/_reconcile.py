@@ -22,8 +22,12 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._job_verdict import
 from ansible_collections.dgxc.workloads.plugins.module_utils._run_result import run_run_result
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import Look, SlurmNotFound, connect
 
-#: A script beyond this size (bytes) is not compared.
-_SCRIPT_LIMIT = 1 << 20
+#: What of an attempt is compared with the next one: texts with these endings, of at most this size (bytes), at most so
+#: many, and not deeper than this below the attempt's folder.
+_COMPARED = (".sh", ".sbatch", ".yaml", ".yml", ".py", ".json")
+_FILE_LIMIT = 1 << 18
+_MOST_FILES = 40
+_FILE_DEPTH = 3
 _FINAL = ("succeeded", "failed")
 
 
@@ -280,27 +284,40 @@ def _row(
              "job_id": runs[folder]["job_id"]}
             for folder, attempt, why in decision.cancel
         ],
-        "previous": _previous(decision, runs) if action in (deciding.PLAN, deciding.RETRY) else {},
+        "previous": _previous(decision) if action in (deciding.PLAN, deciding.RETRY) else {},
     }  # fmt: skip
 
 
-def _previous(decision: deciding.Decision, runs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """By name of a run, the text of the newest script that ran under it, for a comparison with the next one."""
-    found: dict[str, tuple[float, str]] = {}
+def _previous(decision: deciding.Decision) -> dict[str, dict[str, str]]:
+    """By name of a run, the files of its newest attempt under that name, for a comparison with the next one."""
+    found: dict[str, tuple[float, dict[str, str]]] = {}
     for folder in [*decision.old_runs, *decision.runs]:
         run = record.load_run(folder)
-        script = str(run.spec.get("script") or "")
-        if run.last is None or not script:
+        if run.last is None:
             continue
-        try:
-            path = os.path.join(run.newest.folder, script)
-            if os.path.getsize(path) > _SCRIPT_LIMIT:
-                continue
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                text = stream.read().replace(run.newest.folder, record.ATTEMPT_DIR_TOKEN)
-        except OSError:
-            continue
-        name = str(runs[folder]["name"])
+        name = str(run.spec.get("name") or os.path.basename(folder))
         if name not in found or found[name][0] < run.newest.intent_time:
-            found[name] = (run.newest.intent_time, text)
-    return {name: text for name, (_time, text) in found.items()}
+            found[name] = (run.newest.intent_time, _small_files(run.newest.folder))
+    return {name: files for name, (_time, files) in found.items()}
+
+
+def _small_files(folder: str) -> dict[str, str]:
+    """The texts of an attempt that are small enough to be compared, by path: script, configuration, overlay."""
+    files: dict[str, str] = {}
+    for current, folders, names in os.walk(folder):
+        depth = 0 if current == folder else os.path.relpath(current, folder).count(os.sep) + 1
+        if depth >= _FILE_DEPTH:
+            del folders[:]
+        for name in sorted(names):
+            path = os.path.join(current, name)
+            if not name.endswith(_COMPARED) or len(files) >= _MOST_FILES:
+                continue
+            try:
+                if os.path.islink(path) or os.path.getsize(path) > _FILE_LIMIT:
+                    continue
+                with open(path, encoding="utf-8", errors="replace") as stream:
+                    text = stream.read()
+            except OSError:
+                continue
+            files[os.path.relpath(path, folder)] = text.replace(folder, record.ATTEMPT_DIR_TOKEN)
+    return files

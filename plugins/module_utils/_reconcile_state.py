@@ -7,9 +7,9 @@
 This file is private to the collection. The layout:
 
     <state folder>/<spec name>/plan-<spec digest>-<site digest>.json    the runs that this spec led to on this site
-    <state folder>/<spec name>/failed-<spec digest>-<site digest>.json  that it could not be planned, why, how often
-    <state folder>/<spec name>/cancelled-<run folder>-<attempt>.json    that the reconciler itself cancelled this attempt
-    <state folder>/<spec name>/policy.json                              the spec's newest word on prune, owner and file
+    <state folder>/<spec name>/failed-<spec digest>-<site digest>.json  why it could not be planned, how often
+    <state folder>/<spec name>/cancelled-<run folder>-<attempt>.json    the reconciler itself cancelled this attempt
+    <state folder>/<spec name>/policy.json                              the spec's newest word on prune, owner, file
 
 A plan is written once and never changed, so two reconcilers can write at once and none loses what the other knows.
 Losing the folder costs nothing but time: the runs are planned again, and found where they are.
@@ -17,6 +17,7 @@ Losing the folder costs nothing but time: the runs are planned again, and found 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, field
@@ -154,7 +155,5 @@ def _cancel_file(run_dir: str, attempt: int | None) -> str:
 
 
 def _forget(path: str) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    except FileNotFoundError:
-        pass

@@ -133,7 +133,7 @@ specs:
       description: How many attempts a retry may use, where that is more than the spec says.
       type: int
     previous:
-      description: For a spec to be planned, the newest script that ran under the name of each run.
+      description: For a spec to be planned, by name of a run, the files of the newest attempt under that name.
       type: dict
     workload:
       description: What it trains.

@@ -13,9 +13,9 @@ version_added: 0.1.0
 author:
   - The dgxc.workloads developers (@dgxc)
 description:
-  - Writes a file of tasks to the controller's temporary folder, which Ansible removes when it ends. Each spec is a block
-    with variables of its own, so that none is left behind for the next one, and with a rescue, so that one that fails
-    harms no other.
+  - Writes a file of tasks to the controller's temporary folder, which Ansible removes when it ends. Each spec is a
+    block with variables of its own, so that none is left behind for the next one, and with a rescue, so that one that
+    fails harms no other.
   - Texts of specs are marked as unsafe; templates in them are not evaluated.
 options:
   specs:

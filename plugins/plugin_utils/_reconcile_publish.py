@@ -96,10 +96,8 @@ def _fetch(git: Git, folder: str, repository: str, branch: str) -> str:
         raise PublishError(f"{_shown(repository)} cannot be read: {_said(listing, repository)}")
     if not listing.out:
         return ""
-    fetched = git(
-        ["-C", folder, "fetch", "--quiet", "--no-tags", "--depth=1", repository, f"+refs/heads/{branch}:refs/heads/tip"],
-        "", {},
-    )  # fmt: skip
+    refspec = f"+refs/heads/{branch}:refs/heads/tip"
+    fetched = git(["-C", folder, "fetch", "--quiet", "--no-tags", "--depth=1", repository, refspec], "", {})
     if fetched.code != 0:
         raise PublishError(f"{branch} of {_shown(repository)} cannot be fetched: {_said(fetched, repository)}")
     return _ask(git, ["-C", folder, "rev-parse", "refs/heads/tip"])

@@ -18,9 +18,12 @@ from typing import Any
 from ansible_collections.dgxc.workloads.plugins.plugin_utils._table import table
 
 SCHEMA = 1
+#: How many characters of differences a comment takes; GitHub refuses one of more than 65536 in all.
+MARKDOWN_ROOM = 40000
 #: The order of actions in the summary.
 ACTIONS = (
-    "submitted", "adopted", "collected", "retried", "cancelled", "left alone", "refused", "unclear", "not planned", "broken",
+    "submitted", "adopted", "collected", "retried", "cancelled", "left alone",
+    "refused", "unclear", "not planned", "broken",
 )  # fmt: skip
 #: Actions that need a person.
 TROUBLE = ("refused", "unclear", "not planned", "broken")
@@ -115,16 +118,18 @@ def _tell_planned(
         entry["runs"] = [_planned_run(job) for job in jobs]
     if check_mode:
         for job in jobs:
+            old = row["previous"].get(job["name"], {})
             for script in (outcome or {}).get("scripts") or []:
-                if not script["after_header"].startswith(f"{job['attempt_dir']}/"):
-                    continue
-                old = row["previous"].get(job["name"], "")
-                text = script["after"].replace(job["attempt_dir"], "@ATTEMPT_DIR@")
-                entry["diffs"][job["name"]] = script_diff(old, text, str(job["name"]))
+                folder, path = f"{job['attempt_dir']}/", str(script["after_header"])
+                if path.startswith(folder):
+                    path = path[len(folder) :]
+                    text = script["after"].replace(job["attempt_dir"], "@ATTEMPT_DIR@")
+                    title = f"{job['name']}: {path}"
+                    entry["diffs"][title] = script_diff(old.get(path, ""), text, title)
 
 
 def script_diff(old: str, new: str, name: str) -> str:
-    """The unified difference of two scripts; all of the new one where there is none before; '' if they are the same."""
+    """The unified difference of two files; all of the new one where there is none before; '' if they are the same."""
     lines = difflib.unified_diff(
         old.splitlines(), new.splitlines(), f"{name} (as it ran)" if old else "/dev/null", f"{name} (as it would run)",
         lineterm="",
@@ -227,7 +232,7 @@ def report_lines(report: Mapping[str, Any]) -> list[str]:
     lines = table(("spec", "action", "jobs", "why"), rows) if rows else []
     for row in report["rows"]:
         for diff in row["diffs"].values():
-            lines += ["", *(diff.splitlines() or [])]
+            lines += ["", *diff.splitlines()] if diff else []
     if report["problems"]:
         lines += ["", "errors in specs, which harm no other spec:"]
         lines += ["  " + problem["text"] for problem in report["problems"]]
@@ -261,12 +266,19 @@ def report_markdown(report: Mapping[str, Any]) -> str:
         lines += [f"- `{problem['file']}:{problem['line']}` {_problem(problem)}" for problem in report["problems"]] + [
             ""
         ]
+    left_out, room = 0, MARKDOWN_ROOM
     for row in report["rows"]:
         for name, diff in row["diffs"].items():
-            lines += [
-                f"<details><summary>Script of <code>{_cell(name)}</code></summary>", "", "~~~~diff",
-                diff.replace("~~~~", "~~~ ~") or "(no difference)", "~~~~", "", "</details>", "",
-            ]  # fmt: skip
+            room -= len(diff)
+            if diff and room < 0:
+                left_out += 1
+            elif diff:
+                lines += [
+                    f"<details><summary><code>{_cell(name)}</code></summary>", "", "~~~~diff",
+                    diff.replace("~~~~", "~~~ ~"), "~~~~", "", "</details>", "",
+                ]  # fmt: skip
+    if left_out:
+        lines += [f"{left_out} more differences are left out here; the JSON of this report has them.", ""]
     lines.append(_cell(summary(report)))
     return "\n".join(lines) + "\n"
 
@@ -347,6 +359,11 @@ def _status_message(
     return "; ".join(dict.fromkeys(told))
 
 
+def _hours(runs: Sequence[Mapping[str, Any]]) -> str:
+    known = [run["gpu_hours"] for run in runs if run["gpu_hours"] is not None]
+    return "{:.3g}".format(sum(known)) if known else "-"
+
+
 def status_markdown(status: Mapping[str, Any], link_base: str = "") -> str:
     """How things stand, for a page that people look at."""
     lines = [f"# Runs on {_cell(status['cluster'])}", ""]
@@ -369,7 +386,7 @@ def status_markdown(status: Mapping[str, Any], link_base: str = "") -> str:
                     or "-",
                     ", ".join("{:.4g}".format(run["seconds_per_step"]) for run in runs if run["seconds_per_step"])
                     or "-",
-                    "{:.3g}".format(sum(run["gpu_hours"] or 0.0 for run in runs)) if runs else "-",
+                    _hours(runs),
                     entry["owner"] or "",
                     _one_line(entry["message"], 400),
                 ]

@@ -5,8 +5,8 @@
 """How long a reconciliation of many specs takes when there is nothing to do, on the sandbox.
 
 Prints what it measures, and last one JSON object: `seconds` of the playbook, `remote_executions` (modules that ran on
-the login node), `specs`. Every spec has one run that succeeded, but for one
-whose job waits or runs, so that Slurm has to be asked. The sandbox has to be up.
+the login node), `specs`. Every spec has one run that succeeded, but for one whose job waits or runs, so that Slurm has
+to be asked. The sandbox has to be up.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,15 +26,18 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PREFIX = Path("/opt/dgxc-sandbox")
 USER = "demo-user"
 BIN = Path(sys.executable).parent
-SPEC = "name: {name}\nworkload: nemo_gpt3\nvariables: {{nemo_gpt3_max_steps: 100000, nemo_gpt3_val_check_interval: 1000}}\n"
+SPEC = """\
+name: {name}
+workload: nemo_gpt3
+variables: {{nemo_gpt3_max_steps: 100000, nemo_gpt3_val_check_interval: 1000}}
+"""
 
 
-def play(folder: Path, root: Path, *arguments: str) -> tuple[float, dict, str]:
-    """Seconds, the report, and the output of one reconciliation."""
+def play(folder: Path, root: Path, *arguments: str) -> tuple[float, str]:
+    """Seconds and output of one reconciliation."""
     variables = {
         "dgxc_shared_root": str(root),
         "reconcile_specs": str(folder / "runs"),
-        "reconcile_report_files": [str(folder / "report.json")],
     }
     command = [
         str(BIN / "ansible-playbook"), "playbooks/reconcile.yml", "-i", "examples/gitops/inventory",
@@ -44,7 +48,7 @@ def play(folder: Path, root: Path, *arguments: str) -> tuple[float, dict, str]:
     seconds = time.monotonic() - started
     if done.returncode:
         sys.exit(f"the playbook did not succeed:\n{done.stdout[-4000:]}\n{done.stderr[-2000:]}")
-    return seconds, json.loads((folder / "report.json").read_text()), done.stdout
+    return seconds, done.stdout
 
 
 def multiply(root: Path, folder: Path) -> None:
@@ -91,12 +95,12 @@ def main() -> None:
             multiply(root, folder)
             took = []
             for _round in range(options.rounds):
-                seconds, report, output = play(folder, root, "-vvv")
-                if report["counts"] != {"left alone": options.specs}:
-                    sys.exit(f"there was something to do: {report['counts']}")
+                seconds, output = play(folder, root, "-vvv")
+                if f"sandbox: {options.specs} left alone" not in re.sub(" at [0-9a-f]{12}", "", output):
+                    sys.exit(f"there was something to do:\n{output[-4000:]}")
                 took.append(seconds)
                 print(f"{options.specs} specs, nothing to do: {seconds:.1f} s")
-            # With pipelining, each module that runs on the host is one such line.
+            # Each module that runs on a host is one such line, and nothing is run on the controller here.
             executions = sum(1 for line in output.splitlines() if "Using module file" in line)
             result = {
                 "seconds": round(min(took), 2),

@@ -11,13 +11,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from tests.harness.sandbox import CHECKOUT, PREFIX, USER, wait_until
+from tests.harness.sandbox import BIN, CHECKOUT, PREFIX, USER, wait_until
 
 LOOP = CHECKOUT / "roles" / "reconcile" / "files" / "reconcile_loop.py"
 ENDLESS = {"nemo_gpt3_max_steps": 100000, "nemo_gpt3_val_check_interval": 1000}
@@ -31,6 +34,21 @@ def git(folder: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
+class News(BaseHTTPRequestHandler):
+    """A server that is told what happens, by webhook and as statuses of commits."""
+
+    told: ClassVar[list[tuple[str, dict[str, Any], str]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.told.append((self.path, body, self.headers.get("Authorization", "")))
+        self.send_response(201)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
 class Team:
     """People with a checkout of the example repository, a Git server, and a host that reconciles."""
 
@@ -40,6 +58,11 @@ class Team:
         subprocess.run(["git", "init", "--quiet", "--bare", str(self.server)], check=True)
         shutil.copytree(CHECKOUT / "examples" / "gitops", self.checkout)
         git(self.checkout, "init", "--quiet", "--initial-branch=main")
+        self.news = ThreadingHTTPServer(("127.0.0.1", 0), News)
+        threading.Thread(target=self.news.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{self.news.server_port}"
+        secrets = folder / "secrets.yml"
+        secrets.write_text(f"reconcile_webhook: {address}/hook/s3cret\nreconcile_commit_status_token: t0ken\n")
         self.config = folder / "config.json"
         self.config.write_text(
             json.dumps(
@@ -53,6 +76,8 @@ class Team:
                         "reconcile_collect_after": 1,
                         "reconcile_report_files": [str(folder / "report.json"), str(folder / "report.md")],
                         "reconcile_status_repository": f"file://{self.server}",
+                        "reconcile_commit_status_url": f"{address}/statuses",
+                        "reconcile_secrets_file": str(secrets),
                     },
                 }
             )
@@ -73,9 +98,9 @@ class Team:
 
     # --- the reconciler ---
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
+    def start(self, *options: str, config: Path | None = None) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, str(LOOP), str(self.config), *options],
+            [sys.executable, str(LOOP), str(config or self.config), *options],
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         self.turns.append(process)
@@ -123,6 +148,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     shutil.chown(root, USER, USER)
     people = Team(tmp_path_factory.mktemp("team"), root)
     yield people
+    people.news.shutdown()
     for process in people.turns:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -157,6 +183,13 @@ def test_a_broken_spec_is_told_with_its_place_and_harms_no_other(team: Team):
     assert any(text.startswith("runs/typo.yml:5: variables.nemo_gpt3_max_stepz:") for text in texts), texts
     assert any(text.startswith("runs/cut.yml:3: cannot be read:") for text in texts), texts
     assert len(team.jobs()) == 2
+    path, body, authorization = [told for told in News.told if told[0].startswith("/statuses/")][-1]
+    assert path == "/statuses/" + git(team.checkout, "rev-parse", "HEAD")
+    assert (body["state"], body["context"], authorization) == ("failure", "runs/sandbox", "Bearer t0ken")
+    assert "2 broken" in body["description"]
+    hook = [told[1] for told in News.told if told[0] == "/hook/s3cret"][-1]
+    assert hook["report"]["counts"]["broken"] == 2
+    assert "runs/typo.yml:5" in hook["text"]
 
 
 def test_two_commits_in_a_row_submit_the_last_state_alone(team: Team):
@@ -197,6 +230,18 @@ def test_a_reconciler_killed_in_the_middle_leaves_one_job(team: Team):
     assert len(team.jobs()) == before + 1
 
 
+def test_two_places_at_once_submit_one_job(team: Team):
+    team.spec("both", SHORT)
+    team.push("And another one")
+    before = len(team.jobs())
+    elsewhere = team.config.with_name("elsewhere.json")
+    elsewhere.write_text(json.dumps({**json.loads(team.config.read_text()), "home": str(team.home) + "-elsewhere"}))
+    for process in [team.start(), team.start(config=elsewhere)]:
+        output, _none = process.communicate(timeout=240)
+        assert process.returncode == 0, output
+    assert len(team.jobs()) == before + 1
+
+
 def test_a_force_push_that_removes_a_spec_cancels_what_may_be_pruned(team: Team):
     jobs = len(team.jobs())
     (team.checkout / "runs" / "endless.yml").unlink()
@@ -206,25 +251,71 @@ def test_a_force_push_that_removes_a_spec_cancels_what_may_be_pruned(team: Team)
     actions = team.turn()
     assert actions["endless"] == "cancelled"
     assert len(team.jobs()) == jobs
-    wait_until(lambda: team.alive() == 0, 60, "the end of all jobs")
+    wait_until(lambda: team.alive() == 0, 240, "the end of all jobs")
 
 
 def test_a_quiet_turn_does_nothing_and_the_status_says_how_all_stands(team: Team):
     jobs = team.jobs()
+    time.sleep(2)
     team.turn()
     status = git(team.server, "rev-parse", "status")
+    News.told.clear()
     assert set(team.turn().values()) == {"left alone"}
     assert team.jobs().keys() == jobs.keys()
+    assert [path.split("/")[1] for path, _body, _authorization in News.told] == ["statuses"]
+    assert News.told[0][1]["state"] == "success"
     # A status that says the same is not committed again.
     assert git(team.server, "rev-parse", "status") == status
     told = json.loads(git(team.server, "show", "status:sandbox.json"))
-    assert {entry["spec"]: entry["status"] for entry in told["specs"]} == {"late": "succeeded", "typo": "succeeded"}
+    assert {entry["spec"]: entry["status"] for entry in told["specs"]} == dict.fromkeys(
+        ("both", "late", "typo"), "succeeded"
+    )
     assert "| `late` | succeeded |" in git(team.server, "show", "status:sandbox.md")
 
 
 def test_receipts_are_named_after_commits_and_hold_no_environment(team: Team):
     commit = git(team.checkout, "rev-parse", "HEAD")[:12]
     receipts = list((team.home / "runner" / "artifacts").glob(f"{commit}-*"))
-    assert len(receipts) == 3
+    assert len(receipts) == 3, receipts
     assert all("env" not in json.loads((receipt / "command").read_text()) for receipt in receipts)
     assert not (team.home / "runner" / "env").exists()
+    kept = [path.read_text(errors="replace") for path in (team.home / "runner").rglob("*") if path.is_file()]
+    assert kept
+    assert not any("s3cret" in text or "t0ken" in text for text in kept)
+
+
+def test_the_loop_is_installed_and_its_command_does_a_turn(team: Team, tmp_path: Path):
+    (tmp_path / "cron.d").mkdir()
+    variables = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "reconcile_loop_repository": f"file://{team.server}",
+        "reconcile_loop_home": str(tmp_path / "home"),
+        "reconcile_loop_python": sys.executable,
+        "reconcile_loop_collections_path": str(CHECKOUT / "collections"),
+        "reconcile_loop_scheduler": "cron",
+        "reconcile_loop_cron_directory": str(tmp_path / "cron.d"),
+        "reconcile_loop_systemd_directory": str(tmp_path),
+        "reconcile_loop_extra_vars": {"dgxc_shared_root": str(team.root)},
+    }
+
+    def install(**more: str) -> str:
+        command = [str(BIN / "ansible-playbook"), "playbooks/reconcile_loop.yml", "-i", "localhost,"]
+        command += ["-e", json.dumps({**variables, **more})]
+        environment = dict(os.environ, ANSIBLE_CONFIG=str(CHECKOUT / "ansible.cfg"))
+        return subprocess.run(command, cwd=CHECKOUT, env=environment, text=True, capture_output=True, check=True).stdout
+
+    jobs = team.jobs()
+    install()
+    assert "changed=0" in install()
+    line = (tmp_path / "cron.d" / "dgxc-reconcile").read_text().splitlines()[-1]
+    assert line.startswith("*/5 * * * * root ")
+    command = line.removeprefix("*/5 * * * * root ").partition(" 2>&1 |")[0]
+    # As cron would: with next to nothing in the environment.
+    environment = {"HOME": os.environ["HOME"], "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", command], env=environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "3 left alone" in done.stdout
+    assert team.jobs().keys() == jobs.keys()
+    install(reconcile_loop_state="absent")
+    assert list((tmp_path / "cron.d").iterdir()) == []

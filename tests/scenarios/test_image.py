@@ -114,6 +114,7 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     shutil.rmtree(root, ignore_errors=True)
     names = docker("images", "--quiet", "--filter", f"reference={someone.name}", check=False).split()
     docker("rmi", "--force", "small:24.01", f"{REGISTRY}/{someone.name}/small:24.01", *names, check=False)
+    docker("image", "prune", "--force", check=False)
 
 
 def make_base(name: str, text: bytes) -> None:

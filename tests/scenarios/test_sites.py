@@ -116,9 +116,14 @@ class Site:
             extra_groups=[],
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **values},
         )
-        wait_until(
-            lambda: "2" in self.slurm("sinfo", "-h", "-t", "idle", "-o", "%D", check=False), 60, "two idle nodes"
-        )
+        self.await_nodes()
+        # slurmd keeps what it has read until it is told.
+        self.slurm("scontrol", "reconfigure")
+        self.await_nodes()
+
+    def await_nodes(self) -> None:
+        idle = ("sinfo", "-h", "-t", "idle", "-o", "%D")
+        wait_until(lambda: self.slurm(*idle, check=False).strip() == "2", 60, "two idle nodes")
 
     def restore(self) -> None:
         restart = CONF in self.kept

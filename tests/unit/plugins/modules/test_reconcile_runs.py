@@ -111,7 +111,7 @@ def test_absent_cancels_and_a_return_tries_again(site, capsys):
     assert reconcile(site, capsys, specs=[spec(state="absent")])["specs"][0]["action"] != "cancelled"
     again = reconcile(site, capsys, collect_after=0.0)["specs"][0]
     assert (again["action"], again["reason"]) == ("retry", "wanted again after the reconciler cancelled it")
-    assert again["previous"]["hello"].startswith("#!/bin/bash\necho hello > @ATTEMPT_DIR@")
+    assert again["previous"]["hello"]["job.sh"].startswith("#!/bin/bash\necho hello > @ATTEMPT_DIR@")
 
 
 def test_a_removed_spec_lives_on_unless_it_may_be_pruned(site, capsys):

@@ -76,13 +76,21 @@ def test_what_a_role_did_becomes_an_action():
 def test_a_plan_shows_the_difference_of_scripts():
     scripts = [{"after_header": "/r/a/attempt-1/sub/job.sh", "after": "one\ncd /r/a/attempt-1\nthree\n"}]
     planned = {"jobs": [dict(JOB, action="planned", job_id=None)], "scripts": scripts}
-    told = report(row("plan", previous={"a-n2": "one\ncd @ATTEMPT_DIR@\ntwo\n"}), planned, check=True)
-    assert "-two\n+three" in told["rows"][0]["diffs"]["a-n2"]
-    assert "attempt-1" not in told["rows"][0]["diffs"]["a-n2"]
+    told = report(row("plan", previous={"a-n2": {"sub/job.sh": "one\ncd @ATTEMPT_DIR@\ntwo\n"}}), planned, check=True)
+    assert "-two\n+three" in told["rows"][0]["diffs"]["a-n2: sub/job.sh"]
+    assert "attempt-1" not in told["rows"][0]["diffs"]["a-n2: sub/job.sh"]
     assert "+three" in "\n".join(report_lines(told))
     assert "~~~~diff" in report_markdown(told)
     assert "What a merge would do on login" in report_markdown(told)
     assert "(a plan; nothing was done)" in report_lines(told)[-1]
+
+
+def test_a_comment_is_never_too_long_for_its_server():
+    scripts = [{"after_header": f"/r/a/attempt-1/{number}", "after": "x" * 9000} for number in range(9)]
+    told = report(row("plan"), {"jobs": [dict(JOB, action="planned")], "scripts": scripts}, check=True)
+    text = report_markdown(told)
+    assert len(text) < 60000
+    assert "5 more differences are left out here" in text
 
 
 def test_scripts_that_are_the_same_have_no_difference():

@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, The dgxc.workloads developers
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One turn of the loop: what it takes from the repository, what it trusts, and what it does when something fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[2] / "roles" / "reconcile" / "files" / "reconcile_loop.py"
+
+
+@pytest.fixture
+def loop() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reconcile_loop", PROGRAM)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Server:
+    """A Git server with a person who commits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bare, self.work, self.key = folder / "server.git", folder / "work", folder / "key"
+        self.signers = folder / "signers"
+        subprocess.run(["git", "init", "--quiet", "--bare", str(self.bare)], check=True)
+        subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(self.work)], check=True)
+
+    def git(self, *arguments: str) -> str:
+        command = ["git", "-C", str(self.work), "-c", "user.name=Ana", "-c", "user.email=ana@example.org"]
+        if self.key.exists():
+            command += ["-c", "gpg.format=ssh", "-c", f"user.signingkey={self.key}"]
+        return subprocess.run([*command, *arguments], text=True, capture_output=True, check=True).stdout.strip()
+
+    def make_key(self) -> None:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
+        self.signers.write_text("ana@example.org " + self.key.with_suffix(".pub").read_text())
+
+    def push(self, text: str, *options: str, refs: str = "HEAD:main") -> str:
+        (self.work / "file").write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "-m", text, *[word for word in options if word == "-S"])
+        self.git("push", "--quiet", *[word for word in options if word != "-S"], str(self.bare), *refs.split())
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Server:
+    return Server(tmp_path)
+
+
+def config(loop: ModuleType, tmp_path: Path, server: Server, **fields: Any) -> dict[str, Any]:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"home": str(tmp_path / "home"), "repository": str(server.bare), **fields}))
+    return loop.read_config(path)
+
+
+@pytest.fixture
+def played(loop: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What the turns would have run: the commit, and what the file of the repository said."""
+    turns: list[tuple[str, str]] = []
+
+    def run(values: dict[str, Any], home: Path, project: Path, commit: str, check: bool) -> int:
+        turns.append((commit, (project / "file").read_text()))
+        return 0
+
+    monkeypatch.setattr(loop, "run_playbook", run)
+    return turns
+
+
+def test_each_turn_runs_the_newest_commit_whatever_became_of_the_history(loop, tmp_path, server, played):
+    values = config(loop, tmp_path, server)
+    first = server.push("one")
+    assert loop.turn(values, False) == 0
+    second = server.push("two")
+    loop.turn(values, False)
+    server.git("reset", "--quiet", "--hard", first)
+    third = server.push("three", "--force")
+    loop.turn(values, False)
+    assert played == [(first, "one"), (second, "two"), (third, "three")]
+    assert [path.name for path in (tmp_path / "home" / "checkouts").iterdir()] == [third]
+
+
+def test_without_the_network_the_last_commit_goes_on(loop, tmp_path, server, played, capsys):
+    values = config(loop, tmp_path, server)
+    commit = server.push("one")
+    loop.turn(values, False)
+    server.bare.rename(tmp_path / "away")
+    assert loop.turn(values, False) == 0
+    assert played[-1] == (commit, "one")
+    assert f"going on with {commit[:12]}" in capsys.readouterr().out
+
+
+def test_a_first_turn_without_the_network_cannot_begin(loop, tmp_path, server, played):
+    values = config(loop, tmp_path, server, repository=str(tmp_path / "nowhere"))
+    with pytest.raises(loop.CannotBegin, match="git fetch"):
+        loop.turn(values, False)
+    assert played == []
+
+
+def test_only_signed_commits_are_run(loop, tmp_path, server, played, capsys):
+    server.make_key()
+    values = config(loop, tmp_path, server, verify=True, allowed_signers=str(server.signers))
+    server.push("unsigned")
+    with pytest.raises(loop.CannotBegin, match="no good signature"):
+        loop.turn(values, False)
+    good = server.push("signed", "-S")
+    loop.turn(values, False)
+    server.push("unsigned again")
+    assert loop.turn(values, False) == 0
+    assert [commit for commit, _text in played] == [good, good]
+    assert "no good signature" in capsys.readouterr().out
+
+
+def test_the_newest_signed_tag_is_followed(loop, tmp_path, server, played):
+    server.make_key()
+    values = config(loop, tmp_path, server, tag="runs-*", verify=True, allowed_signers=str(server.signers))
+    server.push("one")
+    for name in ("runs-9", "runs-10"):
+        server.git("tag", "-s", "-m", name, name)
+        tagged = server.push(name, refs=f"HEAD:main {name}")
+        server.git("tag", "-f", "-s", "-m", name, name)
+        server.git("push", "--quiet", "--force", str(server.bare), name)
+    server.push("not tagged")
+    loop.turn(values, False)
+    assert played == [(tagged, "runs-10")]
+
+
+def test_what_a_killed_turn_left_behind_is_no_hindrance(loop, tmp_path, server, played):
+    values = config(loop, tmp_path, server)
+    server.push("one")
+    loop.turn(values, False)
+    home = tmp_path / "home"
+    (home / "repository.git" / "shallow.lock").write_text("")
+    (home / "repository.git" / "refs" / "heads" / "wanted.lock").write_text("")
+    commit = server.push("two")
+    (home / "checkouts" / f"{commit}.unpacking").mkdir()
+    assert loop.turn(values, False) == 0
+    assert played[-1] == (commit, "two")
+
+
+def test_two_turns_at_once_are_one(loop, tmp_path, server, played, capsys):
+    values = config(loop, tmp_path, server)
+    server.push("one")
+    (tmp_path / "home").mkdir()
+    with loop.hold_lock(tmp_path / "home"):
+        assert loop.turn(values, False) == 0
+    assert played == []
+    assert "another turn is at work" in capsys.readouterr().out
+
+
+def test_a_full_disk_takes_old_receipts_and_then_gives_up(loop, tmp_path, monkeypatch):
+    receipts = tmp_path / "runner" / "artifacts"
+    for number in range(6):
+        (receipts / str(number)).mkdir(parents=True)
+        os.utime(receipts / str(number), (number, number))
+    free = iter([100, 100, 300])
+    monkeypatch.setattr(loop, "_free_mb", lambda path: next(free))
+    loop.make_room(tmp_path, 200)
+    assert sorted(path.name for path in receipts.iterdir()) == ["2", "3", "4", "5"]
+    monkeypatch.setattr(loop, "_free_mb", lambda path: 7)
+    with pytest.raises(loop.CannotBegin, match="7 MB left and 200 are needed"):
+        loop.make_room(tmp_path, 200)
+    assert sorted(path.name for path in receipts.iterdir()) == ["3", "4", "5"]
+
+
+def test_a_receipt_loses_its_environment(loop, tmp_path):
+    (tmp_path / "command").write_text(json.dumps({"command": ["x"], "env": {"TOKEN": "secret"}}))
+    loop.clean_receipt(tmp_path)
+    assert json.loads((tmp_path / "command").read_text()) == {"command": ["x"]}
+    (tmp_path / "command").write_text("{cut")
+    loop.clean_receipt(tmp_path)
+    assert not (tmp_path / "command").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("{", "cannot be read"), ('{"hom": 1}', "unknown key 'hom'"), ('{"home": "/x"}', "has no repository")],
+)
+def test_a_bad_configuration_is_told(loop, tmp_path, text, told, monkeypatch, capsys):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    monkeypatch.setattr("sys.argv", ["reconcile_loop.py", str(path)])
+    assert loop.main() == loop.CANNOT_BEGIN
+    assert told in capsys.readouterr().out
