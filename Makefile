@@ -26,7 +26,9 @@ TESTED := PATH="$(CURDIR)/$(TEST_VENV)/bin:$$PATH"
 SCENARIOS := $(or $(wildcard tests/sandbox tests/scenarios),tests/scenarios)
 FAULTS := $(wildcard tests/fault)
 # What the scenarios need of the sandbox and the demo does not: PyTorch, a Docker Engine, a registry.
-SCENARIO_SANDBOX := -e sandbox_training=true -e sandbox_docker=true
+SCENARIO_SANDBOX ?= -e sandbox_training=true -e sandbox_docker=true
+# Which of the scenarios, by pytest's markers, this machine can take.
+SCENARIO_MARKS ?= long or not long
 # Percent of the lines and branches of plugins/ that the unit tests have to reach.
 COVERAGE := 90
 STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault-short)
@@ -111,7 +113,7 @@ test-sanity: venv-test ## ansible-test sanity on the installed tarball
 .PHONY: test-scenarios
 test-scenarios: ARGS += $(SCENARIO_SANDBOX)
 test-scenarios: venv-test sandbox ## Playbooks on the sandbox's Slurm, end to end
-	$(TESTED) pytest $(SCENARIOS) $(PYTEST_ARGS)
+	$(TESTED) pytest $(SCENARIOS) -m "($(SCENARIO_MARKS)) and not long" $(PYTEST_ARGS)
 
 .PHONY: test-fault-short
 test-fault-short: venv-test sandbox ## Break this machine's Slurm and look what happens, without the tests that take minutes
@@ -120,15 +122,20 @@ test-fault-short: venv-test sandbox ## Break this machine's Slurm and look what 
 .PHONY: test-fault-here
 test-fault-here: venv-test sandbox
 	$(TESTED) pytest $(FAULTS) $(PYTEST_ARGS)
+	$(TESTED) pytest $(SCENARIOS) -m "($(SCENARIO_MARKS)) and long" $(PYTEST_ARGS)
 
 .PHONY: test-fault
 test-fault: ## All fault tests on this machine's Slurm, then test-debian13
 	@MAKE="$(MAKE)" tests/tools/stages.sh test-fault-here test-debian13
 
+.PHONY: test-matrix
+test-matrix: ## The collection on ansible-core 2.19, 2.20 and 2.21, its modules on Python 3.8 to 3.13
+	tests/tools/matrix.sh
+
 .PHONY: test-debian13
 test-debian13: ## Playbooks and faults on Debian 13's Slurm 24.11, in a bare system that is gone afterwards
-	tests/tools/root.sh -p procps trixie env "MAKE=make SCENARIO_SANDBOX=" \
-	  'PYTEST_ARGS=-m "not training and not images" $(PYTEST_ARGS)' \
+	tests/tools/root.sh -p procps trixie env MAKE=make "PYTEST_ARGS=$(PYTEST_ARGS)" \
+	  SCENARIO_SANDBOX= "SCENARIO_MARKS=not training and not images" \
 	  tests/tools/stages.sh test-scenarios test-fault-here
 
 .PHONY: bench

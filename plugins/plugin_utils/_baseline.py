@@ -121,7 +121,8 @@ def compare(baseline: Mapping[str, Any], cluster: str, rows: Sequence[Mapping[st
     """Every expected value of the cluster that one of the rows can be held against, and how it compares.
 
     `status` is ok, better (beyond the tolerance), worse, not measured (there are runs, none of them good, or none with
-    that number) or missing (no run of that size; not told of values for reference only). Raises BaselineError for a cluster that the baseline does not have.
+    that number) or missing (no run of that size; not told of values for reference only). Raises BaselineError for a
+    cluster that the baseline does not have.
     """
     wrong = problems(baseline)
     if wrong:

@@ -186,9 +186,9 @@ def test_a_broken_spec_is_told_with_its_place_and_harms_no_other(team: Team):
     path, body, authorization = [told for told in News.told if told[0].startswith("/statuses/")][-1]
     assert path == "/statuses/" + git(team.checkout, "rev-parse", "HEAD")
     assert (body["state"], body["context"], authorization) == ("failure", "runs/sandbox", "Bearer t0ken")
-    assert "2 broken" in body["description"]
+    assert "1 broken" in body["description"]
     hook = [told[1] for told in News.told if told[0] == "/hook/s3cret"][-1]
-    assert hook["report"]["counts"]["broken"] == 2
+    assert hook["report"]["counts"]["broken"] == 1
     assert "runs/typo.yml:5" in hook["text"]
 
 

@@ -7,4 +7,4 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-ANSIBLE_COLLECTIONS_PATH=$PWD/collections exec antsibull-docs lint-collection-docs --plugin-docs --skip-rstcheck .
+ANSIBLE_COLLECTIONS_PATH=$PWD/collections:$PWD/.cache/collections exec antsibull-docs lint-collection-docs --plugin-docs --skip-rstcheck .

@@ -11,7 +11,8 @@ results of such scripts that a container needs are made here. The base is kept, 
 costs only the packing.
 
 The specification is JSON: packages, content (a folder), environment (the image's variables), work (a folder of ours),
-target, owner, and program (a digest of this file). Prints what it did, or nothing if the image beside its label is what would come out.
+target, owner, and program (a digest of this file). Prints what it did, or nothing if the image beside its label is what
+would come out.
 """
 
 from __future__ import annotations

@@ -286,13 +286,13 @@ def test_runs_one_after_the_other_wait_for_the_job_before(tmp_path):
     before = {"a": "", "b": "a", "c": "b"}
     requests = [request_for(tmp_path / name, name=name, after=before[name]) for name in names]
     reports = submitter(world).submit(requests)
-    ids = dict(zip(names, (report.job_id for report in reports)))
+    ids = dict(zip(names, (report.job_id for report in reports), strict=True))
     assert world.dependencies == {ids["a"]: None, ids["b"]: f"afterany:{ids['a']}", ids["c"]: f"afterany:{ids['b']}"}
     # The same again changes nothing; an ended predecessor is not waited for, but the one before it is.
     assert {report.action for report in submitter(world).submit(requests)} == {"adopted"}
     later = [request_for(tmp_path / "d", name="d", after="c", options={"dependency": "singleton"}), *requests]
     world.finish("FAILED", only=ids["c"])
-    (report, *rest) = submitter(world).submit(later)
+    report = submitter(world).submit(later)[0]
     assert world.dependencies[report.job_id] == f"singleton,afterany:{ids['b']}"
 
 
