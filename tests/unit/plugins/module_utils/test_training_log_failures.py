@@ -186,7 +186,7 @@ SHOWN: dict[str, list[str]] = {
     "container_runtime": [
         "slurmstepd: error: pyxis: enroot-nsenter: failed to create user namespace: Permission denied",
         "slurmstepd: error: pyxis:     mkdir: cannot create directory '/run/enroot': Permission denied",
-        "slurmstepd: error: pyxis:     mkdir: cannot create directory ‘/run/user/1000’: Permission denied",
+        "slurmstepd: error: pyxis:     mkdir: cannot create directory \u2018/run/user/1000\u2019: Permission denied",
         "[2024-07-05T10:10:06.901] [321.0] error: pyxis: couldn't mkdir /run/pyxis/100005: No such file or directory",
         "slurmstepd: error: pyxis:     [ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/"
         "libnvidia-container",
