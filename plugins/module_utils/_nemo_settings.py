@@ -71,6 +71,7 @@ KNOWN = frozenset(
         "overrides",
         "resubmit",
         "run_name",
+        "serial",
         "slurm_account",
         "slurm_partition",
         "slurm_qos",
@@ -159,6 +160,7 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     _launcher(judge, site)
     overrides = _overrides(judge)
     policy = judge.policy()
+    serial = judge.truth("serial")
     if node_counts and gpus and model:
         _divisibility(judge, node_counts, gpus, _model_facts(model, overrides))
 
@@ -194,6 +196,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
                     "name": "{0}-n{1}".format(name, nodes),
                     "overlay": _HEADER + to_yaml(overlay),
                     "options": {
+                        # The launcher makes all jobs of a name wait for one another (--dependency=singleton).
+                        **({} if serial else {"job-name": "nemo-megatron-{0}-n{1}".format(name, nodes)}),
                         **{option: slurm[option] for option in ("qos", "reservation") if slurm[option]},
                         **sbatch_options(site),
                     },

@@ -58,6 +58,7 @@ def defaults() -> dict[str, Any]:
     rendered = {
         "alma_cache_path": "/lustre/me/cache/huggingface",
         "alma_gpus_per_node": 8,
+        "alma_image_delivery": "upload",
         "alma_path": CLONE,
         **{f"alma_slurm_{name}": "" for name in ("account", "partition", "qos", "reservation")},
     }

@@ -46,6 +46,7 @@ GOOD: dict[str, Any] = {
     "nemo_gpt3_overrides": {},
     "nemo_gpt3_resubmit": "never",
     "nemo_gpt3_run_name": "gpt-7b-improved",
+    "nemo_gpt3_serial": False,
     "nemo_gpt3_slurm_account": "",
     "nemo_gpt3_slurm_partition": "",
     "nemo_gpt3_slurm_qos": "",
@@ -130,8 +131,13 @@ def test_account_and_partition_stay_out_unless_given() -> None:
 
 
 def test_qos_and_reservation_go_to_sbatch() -> None:
-    assert planned()["plans"][0]["options"] == {}
-    assert planned(slurm_qos="high", slurm_reservation="mine")["plans"][0]["options"] == {
+    assert planned(serial=True)["plans"][0]["options"] == {}
+    # The launcher's one name for all jobs makes them wait for one another.
+    assert [plan["options"]["job-name"] for plan in planned(nodes=[2, 4])["plans"]] == [
+        "nemo-megatron-gpt-7b-improved-n2",
+        "nemo-megatron-gpt-7b-improved-n4",
+    ]
+    assert planned(serial=True, slurm_qos="high", slurm_reservation="mine")["plans"][0]["options"] == {
         "qos": "high",
         "reservation": "mine",
     }
@@ -381,7 +387,7 @@ def test_runs_are_what_the_role_run_takes() -> None:
         "files": rendered()["files"],
         "directories": ["results/gpt/results"],
         "script": "results/gpt/x_submission.sh",
-        "options": {},
+        "options": {"job-name": "nemo-megatron-gpt-7b-improved-n2"},
         "resubmit": "never",
         "max_attempts": 3,
         "identity": {
@@ -465,7 +471,7 @@ def test_an_odd_site_reaches_the_launchers_cluster_file_and_sbatch() -> None:
         "srun_args": ["--no-container-mount-home", "--container-writable", "--mpi=pmix"],
     }
     assert found["env_vars"]["https_proxy"] == "http://proxy:3128"
-    assert planned(site, slurm_qos="high")["plans"][0]["options"] == {
+    assert planned(site, serial=True, slurm_qos="high")["plans"][0]["options"] == {
         "qos": "high",
         "constraint": "nvlink",
         "nice": 100,

@@ -34,10 +34,11 @@ def defaults():
     """The role's defaults, as the inventory of a site would make them."""
     values = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     root = "{{ dgxc_shared_root | default('', true) }}"
+    site = {"whisper_qlora_image_delivery": "upload"}
     return {
         name: (value.replace(root, "/lustre/me") if root in value else "") if "{{" in str(value) else value
         for name, value in values.items()
-    }  # fmt: skip
+    } | site  # fmt: skip
 
 
 def plan(found="counted", image=IMAGE, site=SITE, **changes):
