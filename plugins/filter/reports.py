@@ -29,9 +29,11 @@ def _plain(value: Any) -> Any:
         return {_plain(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
+    if isinstance(value, str):
+        return str.__str__(value)
+    for kind in (bool, int, float):
         if isinstance(value, kind):
-            return value if type(value) is kind else str.__str__(value) if kind is str else kind(value)
+            return kind(value)
     return value
 
 

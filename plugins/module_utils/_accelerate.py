@@ -21,8 +21,8 @@ from typing import Any, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import IMAGE, NAME, Judge, whole_number
 from ansible_collections.dgxc.workloads.plugins.module_utils._run_record import ATTEMPT_DIR_TOKEN
-from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import GPUS_MOST as GPUS_MOST
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
+    GPUS_MOST,
     IMAGE_DELIVERIES,
     container_words,
     env_problems,

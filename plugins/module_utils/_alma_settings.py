@@ -23,7 +23,6 @@ from typing import Any, Mapping, Sequence
 from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import (
     ATTEMPT,
     COMMON,
-    GPUS_MOST,
     Common,
     accelerate_run,
     judge_common,
@@ -31,7 +30,12 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import 
 )
 from ansible_collections.dgxc.workloads.plugins.module_utils._files import canonical_json
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import COMMIT, Judge, whole_number
-from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import nearest, path_problems, plain
+from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
+    GPUS_MOST,
+    nearest,
+    path_problems,
+    plain,
+)
 
 PREFIX = "alma_"
 KNOWN = COMMON | frozenset(

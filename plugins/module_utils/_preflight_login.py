@@ -19,7 +19,7 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _preflight as preflight
 from ansible_collections.dgxc.workloads.plugins.module_utils._enroot_ask import credentials_path
@@ -74,7 +74,7 @@ _SCRIPT = "#!/bin/bash\n{directives}hostname\n"
 # (address, environment) -> HTTP status
 Fetch = Callable[[str, Mapping[str, str]], int]
 # reference -> its manifest, or None
-Ask = Callable[[Reference], "Manifest | None"]
+Ask = Callable[[Reference], Optional[Manifest]]
 
 
 class Place(NamedTuple):

@@ -51,7 +51,7 @@ options:
     description:
       - Path on this host of a file C({"username":...,"key":...}), as Kaggle hands it out, that is read if O(username)
         is empty. Refused if others can read it. Its absence is no failure.
-    type: str
+    type: path
     default: ""
   page:
     description: The page on which a person accepts the terms of the data. Messages name it.
@@ -165,7 +165,7 @@ def main() -> None:
             "sha256": {"type": "str", "default": ""},
             "username": {"type": "str", "default": ""},
             "password": {"type": "str", "default": "", "no_log": True},
-            "credentials_file": {"type": "str", "default": ""},
+            "credentials_file": {"type": "path", "default": ""},
             "page": {"type": "str", "default": ""},
             "counts": {"type": "dict", "default": {}},
             "expected": {"type": "dict", "default": {}},
@@ -221,7 +221,7 @@ def make_source(options: dict[str, Any], settings: dict[str, str]) -> Source | N
         return None
     username, password = options["username"], options["password"]
     if not username and not password and options["credentials_file"]:
-        username, password = credentials_from_file(os.path.expanduser(options["credentials_file"]))
+        username, password = credentials_from_file(options["credentials_file"])
     return Source(
         name=options["source"] or options["url"],
         url=options["url"],

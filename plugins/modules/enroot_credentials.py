@@ -49,7 +49,7 @@ options:
     default: []
   config_path:
     description: The folder of the file. By default C($ENROOT_CONFIG_PATH), or C(enroot) in the user's configuration.
-    type: str
+    type: path
     default: ""
 attributes:
   check_mode:
@@ -106,14 +106,14 @@ def main() -> None:
                 },
             },
             "absent": {"type": "list", "elements": "str", "default": []},
-            "config_path": {"type": "str", "default": ""},
+            "config_path": {"type": "path", "default": ""},
         },
         supports_check_mode=True,
     )
     given = module.params
     environment = dict(os.environ)
     if given["config_path"]:
-        environment["ENROOT_CONFIG_PATH"] = os.path.expanduser(given["config_path"])
+        environment["ENROOT_CONFIG_PATH"] = given["config_path"]
     path = credentials_path(environment)
     wanted: list[_enroot_credentials.Entry] = []
     problems: list[str] = []

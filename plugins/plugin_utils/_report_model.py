@@ -310,7 +310,7 @@ def _notes(
         notes.append(
             "The runs tell no samples per second; their steps are compared, which is fair only for one batch size."
         )
-    origins = {str((metric(row, "seconds_per_step") or {}).get("source")).split(",")[0] for row in rows}
+    origins = {str((metric(row, "seconds_per_step") or {}).get("source")).partition(",")[0] for row in rows}
     if len(origins) > 1:
         notes.append("The step times are not of one kind: {}.".format("; ".join(sorted(origins))))
     for name, words in (("identity", "commits, image or data"), ("sequence_length", "sequence length")):

@@ -18,9 +18,9 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._archive import Arc
 FILES = {"data/train/a/1.avi": b"one" * 1000, "data/train/b/2.avi": os.urandom(5000), "data/readme.txt": b""}
 
 
-def make_tar(path, mode, files=FILES, members=()):
+def make_tar(path, mode, files=None, members=()):
     with tarfile.open(path, f"w:{mode}") as archive:
-        for name, content in files.items():
+        for name, content in (FILES if files is None else files).items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
@@ -28,9 +28,9 @@ def make_tar(path, mode, files=FILES, members=()):
             archive.addfile(member)
 
 
-def make_zip(path, files=FILES, compression=zipfile.ZIP_DEFLATED):
+def make_zip(path, files=None, compression=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, content in files.items():
+        for name, content in (FILES if files is None else files).items():
             archive.writestr(name, content)
         archive.writestr("data/empty/", b"")
 

@@ -63,16 +63,17 @@ class Cluster:
     def sleep(self, seconds):
         self.time += seconds
 
-    def look(self, questions=QUESTIONS, timeout=300):
+    def look(self, questions=None, timeout=300):
         root = self.folder / "root"
         root.mkdir(exist_ok=True)
         place = nodes.Place(self.run, {}, lambda: self.time, self.sleep)
         look = nodes.Look(place, str(root), {"timeout": timeout})
-        return look, look.make(questions)
+        return look, look.make(QUESTIONS if questions is None else questions)
 
 
-def by_id(record, questions=QUESTIONS, now=NOW, **wanted):
-    checks = nodes.judge(record, questions, {"shared_root": "/r", "gpus": 1, **wanted}, now)
+def by_id(record, questions=None, now=NOW, **wanted):
+    asked = QUESTIONS if questions is None else questions
+    checks = nodes.judge(record, asked, {"shared_root": "/r", "gpus": 1, **wanted}, now)
     return {check.id: check for check in checks}
 
 

@@ -22,6 +22,13 @@ DIGEST = "sha256:" + "a" * 64
 MANIFEST = Manifest(DIGEST, 1000, "sha256:c")
 
 
+def answered(value):
+    """What somebody was asked for, or the failure that was to be."""
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
 class Cluster:
     """Enroot, unsquashfs and a registry, as a test wants them."""
 
@@ -51,9 +58,7 @@ class Cluster:
 
     def ask(self, _reference):
         self.asked += 1
-        if isinstance(self.manifest, Exception):
-            raise self.manifest
-        return self.manifest
+        return answered(self.manifest)
 
     def store(self, **settings):
         return images.ImageStore(

@@ -32,9 +32,11 @@ def defaults():
     } | site  # fmt: skip
 
 
-def plan(data=DATA, image=IMAGE, site=SITE, **changes):
+def plan(data="counted", image="given", site=None, **changes):
     variables = {**defaults(), **{f"vivit_{name}": value for name, value in changes.items()}}
-    return settings.plan(variables, site, data, image, "print('hello')\n")
+    found = DATA if data == "counted" else data
+    image = IMAGE if image == "given" else image
+    return settings.plan(variables, site or SITE, found, image, "print('hello')\n")
 
 
 def runs(**changes):

@@ -41,9 +41,11 @@ def defaults():
     } | site  # fmt: skip
 
 
-def plan(found="counted", image=IMAGE, site=SITE, **changes):
+def plan(found="counted", image="given", site=None, **changes):
     variables = {**defaults(), **{f"whisper_qlora_{name}": value for name, value in changes.items()}}
-    return settings.plan(variables, site, data() if found == "counted" else found, image, "print('hello')\n")
+    found = data() if found == "counted" else found
+    image = IMAGE if image == "given" else image
+    return settings.plan(variables, site or SITE, found, image, "print('hello')\n")
 
 
 def runs(**changes):
