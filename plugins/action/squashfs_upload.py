@@ -129,6 +129,11 @@ class ActionModule(ActionBase):
             if attempt == given["transfer_retries"] or not _image_upload.worth_repeating(code, said):
                 raise UploadProblem(_image_upload.sentence(code, said, where, os.path.dirname(given["path"])))
             display.display("{0}: the transfer was cut (rsync answered {1}); it goes on.".format(name, code))
+            if reception["offset"]:
+                # What was there before may be of another making, and a file of full length is not looked at otherwise.
+                command = _image_upload.rsync_command(
+                    source, host, reception["part"], reception["beat"], True, given["rsync_options"]
+                )
             time.sleep(_image_upload.RETRY_SECONDS)
 
     def _host(self) -> Host:

@@ -388,6 +388,10 @@ def batch_script(
     workdir: str,
 ) -> str:
     """Return the batch script: what Slurm is asked for, the environment, and one task a node in the container."""
+    gpu_option, gpu_value = gpu_request(common.site, gpus_per_node)
+    # A job that has its nodes for itself is given all their GPUs (--exclusive), and under --gres Slurm tells no other
+    # number; the step takes as many as were asked for.
+    all_gpus = common.exclusive and gpu_option == "gres"
     directives: list[tuple[str, Any]] = [
         ("job-name", name),
         ("account", common.slurm["account"]),
@@ -395,7 +399,7 @@ def batch_script(
         ("qos", common.slurm["qos"]),
         ("reservation", common.slurm["reservation"]),
         ("nodes", nodes),
-        gpu_request(common.site, gpus_per_node),
+        (gpu_option, gpu_value),
         ("ntasks-per-node", 1),
         ("cpus-per-task", common.cpus_per_task or ""),
         ("mem", common.memory),
@@ -411,6 +415,7 @@ def batch_script(
         "--label",
         "--kill-on-bad-exit=1",
         *(["--cpus-per-task={0}".format(common.cpus_per_task)] if common.cpus_per_task else []),
+        *(["--gres={0}".format(gpu_value)] if all_gpus else []),
         *(shlex.quote(word) for word in common.srun_options),
         "--container-image={0}".format(image),
         "--container-mounts={0}".format(",".join(mounts)),
@@ -424,7 +429,8 @@ def batch_script(
         exports="".join("export {0}={1}\n".format(key, shlex.quote(value)) for key, value in exports.items()),
         nodes=nodes,
         gpus=gpus_per_node,
-        gpu_option=gpu_request(common.site, gpus_per_node)[0],
+        gpu_option=gpu_option,
+        comparison=">=" if all_gpus else "==",
         first_port=_FIRST_PORT,
         ports=_PORTS,
         step=" \\\n    ".join(step),
@@ -496,7 +502,8 @@ for kind in "${{kinds[@]}}"; do
     [[ "$kind" =~ ^([A-Za-z0-9_.-]+:)*([0-9]+)$ ]] || fail "Slurm tells the GPUs of a node as '$kind', not as a number."
     gpus=$((gpus + 10#${{BASH_REMATCH[2]}}))
 done
-((gpus == {gpus})) || fail "Slurm gave $gpus GPUs of a node where {gpus} were asked for; look at --{gpu_option}."
+((gpus {comparison} {gpus})) ||
+    fail "Slurm gave $gpus GPUs of a node where {gpus} were asked for; look at --{gpu_option}."
 
 # The first node's name, or its address where the network does not know the name. The same port for all nodes of this
 # job and another one for the next job.

@@ -156,7 +156,9 @@ _REFUSED = {
     "do_train": "every run trains",
     "ignore_pad_token_for_loss": "the document always passes it",
     "ignore_prompt_token_for_loss": "the document always passes it",
+    "logging_nan_inf_filter": "with it, a loss that is no number would not be seen",
     "mono_data_path": "its examples are not counted here, so the number of steps could not be checked",
+    "no_logging_nan_inf_filter": "logging_nan_inf_filter is off already",
     "oscar_data_path": "its examples are not counted here, so the number of steps could not be checked",
     "output_dir": "it is the attempt folder",
     "overwrite_output_dir": "the output folder is that of the attempt, which is new",
@@ -837,6 +839,8 @@ def program(settings: Settings) -> list[str]:
         ("save_total_limit", settings.save_total_limit),
         ("logging_strategy", "steps"),
         ("logging_steps", settings.logging_steps),
+        # Else the Trainer logs 0 where a loss is no number. Not from the document.
+        ("logging_nan_inf_filter", "False"),
         ("output_dir", "{0}/output".format(ATTEMPT)),
         ("num_train_epochs", settings.epochs),
         ("predict_with_generate", True),

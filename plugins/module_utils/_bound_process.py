@@ -39,7 +39,7 @@ def run_bound(command: Sequence[str], environment: Mapping[str, str], folder: st
     """Run a command as :func:`_process.run` does, end it when this process ends, and let it clean up first."""
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", _FOLLOWER, *command],
+            [sys.executable, "-I", "-c", _FOLLOWER, *command],
             env=dict(environment),
             cwd=folder,
             stdin=subprocess.DEVNULL,

@@ -322,9 +322,14 @@ class Datasets:
             owner = read_json_object(path)
             if self._abandoned(path, owner):
                 # Of several who find it so, one renames it.
+                aside = "{0}.{1}".format(path, token)
                 with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, "{0}.{1}".format(path, token))
-                    os.unlink("{0}.{1}".format(path, token))
+                    os.rename(path, aside)
+                    if (read_json_object(aside) or {}).get("token") != (owner or {}).get("token"):
+                        # A living one stood there by now, and is put back.
+                        with contextlib.suppress(OSError):
+                            os.link(aside, path)
+                    os.unlink(aside)
                 continue
             if self._clock() >= deadline:
                 raise DatasetProblem(

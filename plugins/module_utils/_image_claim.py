@@ -67,7 +67,20 @@ def gone(owner: dict[str, Any]) -> bool:
         return False
     if (owner.get("kernel"), owner.get("namespace")) != (here["kernel"], here["namespace"]):
         return False
-    return _started(int(owner["pid"])) != owner.get("started")
+    pid = int(owner["pid"])
+    started = _started(pid)
+    return started != owner.get("started") and (bool(started) or not _hidden(pid))
+
+
+def _hidden(pid: int) -> bool:
+    """Tell whether there is a process of which /proc shows us nothing, as where it is mounted with hidepid."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 class Claim:
@@ -95,6 +108,8 @@ class Claim:
         self._thread: threading.Thread | None = None
         # (what was seen last, since when)
         self._seen: tuple[Any, float] | None = None
+        # Whom `stale` has found gone: only that one's claim is broken.
+        self._judged: Any = None
 
     @property
     def beat(self) -> str:
@@ -154,9 +169,13 @@ class Claim:
                 return False
             raise
         if self._by_process:
-            self._thread = threading.Thread(target=self._keep, daemon=True)
-            self._thread.start()
+            self.keep()
         return True
+
+    def keep(self) -> None:
+        """Show from now on that the holder works, until the claim is released."""
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
 
     def _keep(self) -> None:
         while not self._stop.wait(BEAT_SECONDS):
@@ -169,6 +188,7 @@ class Claim:
     def stale(self) -> bool:
         """Tell whether the present holder is provably gone."""
         owner = self.owner()
+        self._judged = owner.get("token")
         if owner and gone(owner):
             return True
         try:
@@ -182,14 +202,16 @@ class Claim:
         return now - self._seen[1] >= self._stale_seconds
 
     def _break(self) -> None:
-        token = self.owner().get("token")
+        """Take the claim away that was judged, and no other that stands there by now."""
+        if self.owner().get("token") != self._judged:
+            return
         aside = "{0}.stale-{1}".format(self.path, uuid.uuid4().hex)
         try:
             os.rename(self.path, aside)
         except OSError:
             return
         moved = _files.read_json_object(os.path.join(aside, _OWNER)) or {}
-        if moved.get("token") != token:
+        if moved.get("token") != self._judged:
             # Somebody broke it first and has a claim of his own by now, which is put back.
             try:
                 os.rename(aside, self.path)

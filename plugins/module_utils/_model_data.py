@@ -19,6 +19,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]
 _PART = r"(?!\.\.?(?:/|$))[A-Za-z0-9._-]+"
 _INNER_PATH = re.compile(r"(?:{0}(?:/{0})*)?".format(_PART))
 _SHA256 = re.compile(r"(?:[0-9a-f]{64})?")
+_SNAPSHOT = re.compile(r"(/.*/models--[^/]+)/(snapshots/[^/]+)")
 
 
 def ceil_div(amount: int, by: int) -> int:
@@ -66,12 +67,24 @@ def local_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def _model_folder(model: str) -> tuple[str, str]:
+    """Return what has to be mounted for a model at a path, and the model's own path below the mount's parent.
+
+    A model in the cache of Hugging Face's hub consists of links to files beside it, so its whole folder is mounted.
+    """
+    snapshot = _SNAPSHOT.fullmatch(model.rstrip("/"))
+    if snapshot:
+        return snapshot[1], "{0}/{1}".format(local_name(snapshot[1]), snapshot[2])
+    return model, local_name(model)
+
+
 def mounts_for(judge: Judge) -> list[str]:
     """Return the mounts of data and, if it is at a path, of the model. Nothing writes to them."""
     path, model = given_path(judge), str(judge.value("model"))
     mounts = ["{0}:/data/{1}:ro".format(path, local_name(path))]
     if model.startswith("/"):
-        mounts.append("{0}:/models/{1}:ro".format(model, local_name(model)))
+        folder, _inner = _model_folder(model)
+        mounts.append("{0}:/models/{1}:ro".format(folder, local_name(folder)))
     return mounts
 
 
@@ -79,5 +92,5 @@ def model_argument(judge: Judge) -> list[str]:
     """Return the options that tell a training script its model, as the container sees it."""
     model = str(judge.value("model"))
     if model.startswith("/"):
-        return ["--model", "/models/" + local_name(model)]
+        return ["--model", "/models/" + _model_folder(model)[1]]
     return ["--model", model, "--revision", str(judge.value("model_revision"))]

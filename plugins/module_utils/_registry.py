@@ -11,6 +11,7 @@ is handed to curl as a configuration on its standard input; its command line sho
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 from typing import Any, Callable, Mapping, NamedTuple
@@ -24,7 +25,7 @@ INDEXES = (
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "": "amd64"}
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 # curl's configuration as a text -> its answer
 Curl = Callable[[str], Finished]
@@ -100,7 +101,8 @@ class Registry:
         value = self._object(answer)
         digest = answer.headers.get("docker-content-digest", reference.digest)
         if isinstance(value.get("manifests"), list):
-            wanted = ARCHITECTURES.get(architecture, architecture)
+            machine = architecture or platform.machine()
+            wanted = ARCHITECTURES.get(machine, machine)
             for item in value["manifests"]:
                 if isinstance(item, dict) and (item.get("platform") or {}).get("architecture") == wanted:
                     value = self._object(self._get(reference, str(item.get("digest"))))

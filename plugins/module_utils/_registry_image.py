@@ -63,7 +63,7 @@ class Transfer:
             if check:
                 return Outcome("pushed", "", "", 0, "")
             raise TransferProblem("Docker's store has no image {0}: build it first".format(name))
-        there = self._ask(reference)
+        there = self._ask(reference, str(image.get("Architecture") or ""))
         before = there.digest if there else ""
         image_id = str(image.get("Id"))
         if there is not None and same_image(image, there):
@@ -72,7 +72,7 @@ class Transfer:
             return Outcome("pushed", before, "", 0, image_id)
         self._engine.tag(name, reference)
         self._repeat(lambda: self._engine.push(reference, self._user))
-        there = self._ask(reference)
+        there = self._ask(reference, str(image.get("Architecture") or ""))
         if there is None or not same_image(image, there):
             raise TransferProblem(
                 "{0} was pushed, and the registry has another image under it".format(reference.docker)
@@ -92,9 +92,9 @@ class Transfer:
         after = str(image.get("Id") or "")
         return Outcome("unchanged" if after == before else "pulled", before, after, int(image.get("Size") or 0), after)
 
-    def _ask(self, reference: Reference) -> Manifest | None:
+    def _ask(self, reference: Reference, architecture: str) -> Manifest | None:
         try:
-            return self._registry.manifest(reference)
+            return self._registry.manifest(reference, architecture)
         except RegistryProblem as problem:
             raise TransferProblem(str(problem)) from problem
 

@@ -47,7 +47,7 @@ _NO_PROXY = re.compile(r"[A-Za-z0-9._:/,-]+")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What a shell takes as it stands, behind 'export NAME='.
 _ENV_VALUE = re.compile(r"[A-Za-z0-9_.,:/+@%=^-]*")
-_SECRET_NAME = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"TOKEN(?!IZER)|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIAL", re.IGNORECASE)
 _MOUNT_FLAGS = re.compile(r"[a-z0-9=_-]+(?:\+[a-z0-9=_-]+)*")
 # Variables that name a file which the container has to see.
 _FILES_IN_CONTAINER = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE")

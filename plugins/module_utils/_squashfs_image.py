@@ -248,7 +248,7 @@ class ImageStore:
         part = part_path(path, claim.token)
         try:
             version, digest = self._call(part, wanted, manifest)
-            if wanted.source.startswith("docker://") and manifest is not None and "@" not in digest[1]:
+            if wanted.source.startswith("docker://") and manifest is not None and "@sha256:" not in digest[1]:
                 # The tag was imported by its name: it must not have moved meanwhile.
                 after = self._manifest(wanted)
                 if after is not None and after.digest != manifest.digest:
@@ -257,7 +257,7 @@ class ImageStore:
                             wanted.source, manifest.digest, after.digest
                         )
                     )
-            return self.accept(path, part, claim, wanted._replace(digest=wanted.digest or digest[0]), version)
+            return self.accept(path, part, claim, wanted._replace(digest=digest[0] or wanted.digest), version)
         finally:
             _remove(part)
 
@@ -429,6 +429,9 @@ class Reception:
         """
         claim = self._claim(path, token)
         try:
+            if claim.held():
+                # Reading 20 GB takes a while, in which nobody may take the claim for left behind.
+                claim.keep()
             try:
                 size = os.stat(part).st_size
             except OSError as error:
@@ -440,9 +443,11 @@ class Reception:
             store = ImageStore(self._run, self._settings, lambda _reference: None, lambda _sentence: None)
             try:
                 return store.accept(path, part, claim, wanted, offer.version, offer.sha256)
-            except ImageProblem:
-                # It has the right size and is not whole: what was sent does not help.
-                _remove(part)
+            except ImageProblem as problem:
+                # It has the right size and is not whole, so what was sent does not help. With any other problem it may
+                # be good, and after a lost claim it is somebody else's.
+                if isinstance(problem.__cause__, _squashfs.NotWhole) and claim.held():
+                    _remove(part)
                 raise
         finally:
             claim.release()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Any, Mapping
@@ -64,16 +65,14 @@ def pattern_problem(pattern: Any) -> str | None:
     return None
 
 
-def _no_constant(name: str) -> float:
-    raise StateError("holds %s, which is no number: the loss was lost during the training" % name)
+# A gradient's norm may be no number: with fp16, the scaler tries such a step and leaves it out.
+_LOSSES = ("loss", "eval_loss", "train_loss")
 
 
 def parse_trainer_state(text: str) -> TrainerState:
     """Read the text of a ``trainer_state.json``. Raises StateError with a sentence when it is not a whole one."""
     try:
-        value = json.loads(text, parse_constant=_no_constant)
-    except StateError:
-        raise
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StateError("is cut or damaged (%s)" % error) from None
     if not isinstance(value, dict) or not isinstance(value.get("log_history"), list):
@@ -89,6 +88,10 @@ def parse_trainer_state(text: str) -> TrainerState:
 
 
 def _add_entry(state: TrainerState, entry: Mapping[str, Any]) -> None:
+    for name in _LOSSES:
+        value = entry.get(name)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise StateError("holds %s, which is no number: the loss was lost during the training" % json.dumps(value))
     epoch, step = _finite(entry.get("epoch")), _whole(entry.get("step"))
     if epoch is not None:
         state.last_epoch = epoch

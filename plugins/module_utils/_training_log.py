@@ -321,6 +321,8 @@ class _Attempt:
         self.tasks: set[int] = set()
         # By task (None without a label): whether it began to train, and whether it speaks of the training just now.
         self.training: dict[int | None, bool] = {}
+        # Whether bars of an evaluation are being drawn that has as many batches as the training has steps.
+        self.evaluating = False
         # Whether a launcher complained that another one left before it, when its own processes had ended.
         self.left_alone = False
         self.setting_values: dict[str, set[int]] = {}
@@ -752,7 +754,30 @@ class _Reader:
         if self._format.name != "huggingface":
             return False
         label, reader = self._label_at(block, at), self._attempt.bar_task
-        return label is not None and reader is not None and label != reader
+        if label is not None and reader is not None and label != reader:
+            return True
+        return self._is_evaluation(label, block, at)
+
+    def _is_evaluation(self, label: int | None, block: bytes, at: int) -> bool:
+        """Tell the bar of an announced evaluation from the training's by its clock, which began later.
+
+        Only where both have the same total; others are told apart by that.
+        """
+        attempt = self._attempt
+        if attempt.training.get(label, True):
+            return False
+        progress_bar, last = _bar_at(block, at), attempt.newest_bar()
+        if progress_bar is None or last is None or progress_bar.total != last.total:
+            return False
+        if last.step == last.total:
+            return True
+        now, before = parse_elapsed(progress_bar.inside), parse_elapsed(last.inside)
+        if now is not None and before is not None and now < before:
+            attempt.evaluating = True
+        if not attempt.evaluating:
+            return False
+        attempt.evaluating = progress_bar.step != progress_bar.total
+        return True
 
     def _marks_of_light_scan(self, block: bytes) -> deque[_Mark]:
         """Return the marked lines of a block that is searched for a few strings only."""

@@ -220,6 +220,8 @@ def main() -> None:
             per_device_eval_batch_size=options.batch_size,
             warmup_ratio=options.warmup_ratio,
             logging_steps=options.logging_steps,
+            # Else a loss that is no number is logged as 0 or as the mean of those before it.
+            logging_nan_inf_filter=False,
             load_best_model_at_end=True,
             metric_for_best_model="accuracy",
             push_to_hub=False,

@@ -208,6 +208,8 @@ def main() -> None:
             use_cpu=options.cpu,
             gradient_checkpointing_kwargs={"use_reentrant": False},
             logging_steps=options.logging_steps,
+            # Else a loss that is no number is logged as 0 or as the mean of those before it.
+            logging_nan_inf_filter=False,
             seed=options.seed,
             # The adapted model's signature is not that of the model below it.
             remove_unused_columns=False,

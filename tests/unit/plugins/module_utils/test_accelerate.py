@@ -354,3 +354,17 @@ def test_a_long_name_is_told():
     judge, _common = judged()
     accelerate.judge_run_names(judge, ["short", "x" * 65])
     assert "has 65 characters, 1 more than" in judge.problems[0]
+
+
+@pytest.mark.parametrize(("given", "works"), [("8", True), ("2", True), ("1", False)])
+def test_whole_nodes_under_gres_hold_more_gpus_than_were_asked_for(cluster, given, works):
+    """With --exclusive Slurm allots all GPUs of a node, and under --gres it tells no other number."""
+    judge = Judge("demo_", {f"demo_{name}": value for name, value in GOOD.items()})
+    common = accelerate.judge_common(judge, {**SITE, "dgxc_gres_style": "gres"})
+    assert judge.problems == []
+    script = accelerate.batch_script(
+        common, name="x", nodes=2, gpus_per_node=2, exports={}, image="a", mounts=["/a"], workdir="/a"
+    )
+    done, step = cluster(script, SLURM_GPUS_ON_NODE=given)
+    assert (done.returncode == 0) is works, done.stderr
+    assert ("--gres=gpu:2" in step) is works

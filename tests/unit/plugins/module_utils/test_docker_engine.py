@@ -136,7 +136,7 @@ class Played:
         self.done.append("pull")
         self.store = {"Id": "sha256:new", "Size": 5}
 
-    def manifest(self, _reference):
+    def manifest(self, _reference, _architecture=""):
         found = self.manifests.pop(0)
         if isinstance(found, Exception):
             raise found

@@ -127,6 +127,7 @@ def test_one_of_a_living_process_of_this_machine_is_not_gone():
 def test_a_frozen_holder_finds_that_it_was_broken(tmp_path, clock):
     first, second = claim(tmp_path, clock, stale_seconds=0.0), claim(tmp_path, clock, stale_seconds=0.0)
     first.take(1, lambda: False)
+    second.stale()
     second._break()
     assert not first.held()
     assert second.take(1, lambda: False)
@@ -138,11 +139,40 @@ def test_a_frozen_holder_finds_that_it_was_broken(tmp_path, clock):
 def test_breaking_does_not_hit_the_wrong_one(tmp_path, clock, monkeypatch):
     first, second = claim(tmp_path, clock), claim(tmp_path, clock)
     first.take(1, lambda: False)
-    # It was another claim when it was judged.
+    # It was another claim when it was judged, and even when it was looked at once more.
     monkeypatch.setattr(second, "owner", lambda: {"token": "an older one"})
+    second.stale()
     second._break()
     assert first.held()
     first.release()
+
+
+def test_a_claim_made_since_the_judgement_is_left_alone(tmp_path, clock):
+    dead, waiting, faster = claim(tmp_path, clock), claim(tmp_path, clock), claim(tmp_path, clock)
+    dead.take(1, lambda: False)
+    waiting.stale()
+    # Another one breaks the same claim first, and has its own by now.
+    faster.stale()
+    faster._break()
+    assert faster.take(1, lambda: False)
+    waiting._break()
+    assert faster.held()
+    assert not waiting._create()
+    faster.release()
+
+
+def test_a_process_that_proc_hides_is_not_gone(monkeypatch):
+    other = {**_image_claim.this_process(), "pid": 4711}
+    monkeypatch.setattr(_image_claim, "_started", lambda _pid: "")
+    said = {"error": PermissionError()}
+
+    def kill(_pid, _signal):
+        raise said["error"]
+
+    monkeypatch.setattr(_image_claim.os, "kill", kill)
+    assert not _image_claim.gone(other)
+    said["error"] = ProcessLookupError()
+    assert _image_claim.gone(other)
 
 
 def test_a_place_that_cannot_be_written_is_an_error_and_no_reason_to_wait(tmp_path, clock):

@@ -185,7 +185,9 @@ def test_half_an_image_does_not_get_the_name(cluster):
 
 def test_who_lost_the_claim_does_not_rename(cluster):
     def lose():
-        Claim(cluster.path)._break()
+        other = Claim(cluster.path)
+        other.stale()
+        other._break()
 
     cluster.meanwhile = lose
     with pytest.raises(images.ImageProblem, match="claimed by somebody else"):

@@ -66,10 +66,22 @@ def test_what_is_no_whole_state_is_told(text: str, words: str) -> None:
 
 def test_values_that_are_none_are_left_out() -> None:
     text = (
-        '{"global_step": 3, "log_history": [7, {"loss": "1", "step": 1}, {"loss": 1e999, "step": 2}, {"loss": true}]}'
+        '{"global_step": 3, "log_history": [7, {"loss": "1", "step": 1}, {"epoch": 1e999, "step": 2}, {"loss": true}]}'
     )
     state = parse_trainer_state(text)
     assert (state.losses, state.last_epoch, state.max_steps) == ([], None, None)
+
+
+@pytest.mark.parametrize("norm", ["NaN", "Infinity"])
+def test_a_step_that_the_scaler_of_fp16_left_out_is_no_lost_loss(norm: str) -> None:
+    text = '{"global_step": 1, "log_history": [{"loss": 2.5, "grad_norm": %s, "step": 1}]}' % norm
+    assert parse_trainer_state(text).losses == [(1, 2.5)]
+
+
+@pytest.mark.parametrize("name", ["loss", "eval_loss", "train_loss"])
+def test_a_loss_that_is_no_number_is_told(name: str) -> None:
+    with pytest.raises(StateError, match="the loss was lost"):
+        parse_trainer_state('{"global_step": 1, "log_history": [{"%s": 1e999, "step": 1}]}' % name)
 
 
 @pytest.mark.parametrize(

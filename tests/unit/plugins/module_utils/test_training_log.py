@@ -888,3 +888,13 @@ def test_two_tasks_that_draw_the_bar_of_one_training(chunk: int, size: int, monk
 def test_a_second_task_alone_is_read_as_well() -> None:
     facts = read("1: " + hf_bars(10, 64, 2.0)[1:] + "\n", "huggingface")
     assert facts.last_step == 10
+
+
+def test_an_evaluation_with_as_many_batches_as_the_training_has_steps_is_no_new_attempt():
+    lines = ["0: ***** Running training *****\n", "0:   Num examples = 96\n"]
+    lines += [f"0: \r{step * 20:3d}%|#| {step}/5 [00:{step * 3:02d}<00:00,  3.00s/it]" for step in range(1, 6)]
+    lines += ["\n0: ***** Running Evaluation *****\n", "0:   Num examples = 40\n"]
+    lines += [f"0: \r{step * 20:3d}%|#| {step}/5 [00:{step:02d}<00:00,  1.00s/it]" for step in range(6)]
+    facts = reader.read_log(["".join(lines).encode()], "huggingface")
+    assert (facts.attempts, facts.last_step, facts.settings["num_examples"]) == (1, 5, 96)
+    assert facts.elapsed_seconds == 15.0

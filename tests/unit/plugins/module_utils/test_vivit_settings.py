@@ -36,7 +36,7 @@ def plan(data="counted", image="given", site=None, **changes):
     variables = {**defaults(), **{f"vivit_{name}": value for name, value in changes.items()}}
     found = DATA if data == "counted" else data
     image = IMAGE if image == "given" else image
-    return settings.plan(variables, site or SITE, found, image, "print('hello')\n")
+    return settings.plan(variables, SITE if site is None else site, found, image, "print('hello')\n")
 
 
 def runs(**changes):
@@ -283,3 +283,13 @@ def test_what_cannot_be_is_told(changes, said):
 def test_everything_is_told_at_once():
     problems = plan(matrix="x", loader_workers="y", batch_size="z", cpu=3, site={})["problems"]
     assert len(problems) == 5
+
+
+def test_a_model_in_the_cache_of_the_hub_is_mounted_with_the_files_that_its_links_lead_to():
+    folder = "/lustre/hub/models--google--vivit-b-16x2-kinetics400"
+    planned = plan(model=f"{folder}/snapshots/8a7171e57f79b8a9e58e1bd8b6e4d4aa1c3a4b57")
+    assert planned["problems"] == []
+    files = planned["runs"][0]["files"]
+    assert f"{folder}:/models/models--google--vivit-b-16x2-kinetics400:ro" in files["train.sbatch"]
+    inner = "/models/models--google--vivit-b-16x2-kinetics400/snapshots/8a7171e57f79b8a9e58e1bd8b6e4d4aa1c3a4b57"
+    assert f"--model {inner} " in files["launch.sh"]

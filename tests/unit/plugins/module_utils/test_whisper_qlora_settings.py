@@ -45,7 +45,7 @@ def plan(found="counted", image="given", site=None, **changes):
     variables = {**defaults(), **{f"whisper_qlora_{name}": value for name, value in changes.items()}}
     found = data() if found == "counted" else found
     image = IMAGE if image == "given" else image
-    return settings.plan(variables, site or SITE, found, image, "print('hello')\n")
+    return settings.plan(variables, SITE if site is None else site, found, image, "print('hello')\n")
 
 
 def runs(**changes):

@@ -173,7 +173,7 @@ class Played:
         assert user == ("u", SECRET)
         Played.state = Manifest("sha256:m", 300, "sha256:i")
 
-    def manifest(self, _reference):
+    def manifest(self, _reference, _architecture=""):
         return Played.state
 
 
