@@ -273,7 +273,8 @@ def test_environment(sandbox):
         f"export LANG=xx OTHER=kept PATH=$PATH:/host; srun -N1 --container-image={sandbox.image} "
         "bash -c 'echo \"[$LANG] $OTHER $PATH [$PYXIS_VERSION]\"'"
     )
-    assert done.stdout == "[] kept /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin []\n"
+    path = f"{sandbox.prefix}/training/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    assert done.stdout == f"[] kept {path} []\n"
     done = sandbox.ssh(
         f"export LANG=C.UTF-8 PATH=$PATH:/host; srun -N1 --container-image={sandbox.image} --container-env=LANG,PATH "
         "bash -c 'echo $LANG; echo $PATH'"

@@ -61,6 +61,8 @@ class Person:
             "container_mounts": [str(TRAINING)],
             "cpu": True,
             "cpu_threads_per_process": 1,
+            # The inventory has data that is there; here it is fetched.
+            "data_path": "",
             # All at once, also on the same nodes.
             "exclusive": False,
             "memory": "2G",
