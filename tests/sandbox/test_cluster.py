@@ -34,7 +34,7 @@ def test_a_batch_job_and_its_accounting(sandbox):
         cat ~/out.txt; rm ~/out.txt
         for try in $(seq 120); do
             row=$(sacct -X -n -P -j $job -o State,ExitCode,Account,WorkDir,AllocTRES)
-            case $row in FAILED*gres/gpu=16*) break;; esac; sleep 0.5
+            case $row in FAILED*"$HOME"*gres/gpu=16*) break;; esac; sleep 0.5
         done
         echo "$row"; exit $code"""
     done = sandbox.ssh(script)
