@@ -298,11 +298,13 @@ def test_two_imports_at_once_make_one(person: Person):
 def test_an_import_in_a_job(person: Person):
     person.play("import", image_import_in_job=True, image_file="in-job.sqsh").succeeds()
     assert whole(person.image("in-job.sqsh"))
-    jobs = subprocess.run(
-        [PREFIX / "bin" / "sacct", "-X", "-n", "-P", "-a", "--name=image-import", "-o", "State"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "COMPLETED" in jobs.stdout
+    ask = [PREFIX / "bin" / "sacct", "-X", "-n", "-P", "-a", "--name=image-import", "-o", "State"]
+    # The accounting comes to know a job some seconds after its end.
+    wait_until(
+        lambda: "COMPLETED" in subprocess.run(ask, capture_output=True, text=True, check=True).stdout,
+        30,
+        "a job of that name in the accounting",
+    )
 
 
 def test_an_image_is_sent_and_a_cut_transfer_goes_on(person: Person):
