@@ -36,6 +36,7 @@ class NoMatplotlib(Exception):
 def check() -> None:
     """Raise NoMatplotlib when the controller's Python lacks it."""
     try:
+        # Only whether it is there; what draws imports it again where it is used.
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise NoMatplotlib(

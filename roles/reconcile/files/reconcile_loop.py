@@ -173,6 +173,7 @@ class Repository:
 
 def hold_lock(home: Path) -> TextIO | None:
     """The lock of this folder, or None while another turn has it. The kernel lets it go when its holder dies."""
+    # Not closed here: the lock lasts as long as the stream, which the caller keeps.
     stream = open(home / "lock", "w", encoding="ascii")  # noqa: SIM115
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
