@@ -14,6 +14,8 @@ This file is private to the collection. The rules (and where they come from) in 
 * A tool that did not answer changes nothing. No row anywhere, with both tools answering for `grace`, is "unknown", and
   unknown is never success.
 * A row that was submitted before ours, or from another folder, is another job with a used-again id.
+* A job of several parts (array tasks, components) is decided when every part is. Seen on 22.05: sacct may list one task
+  of an array, COMPLETED, for five seconds and more before it lists the others, one of which has failed.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._job_parts import count_parts
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import CLOCK_SKEW, Look
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_parse import AccountingRow, QueueRow, StepRow
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
@@ -65,11 +68,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Identity:
-    """Which rows are ours: the job id, and, where known, the working folder and the time of submission (epoch)."""
+    """Which rows are ours: the job id, and, where known, the working folder and the time of submission (epoch).
+
+    `parts` is how many array tasks or components the job has, 1 where that is not known.
+    """
 
     job_id: str
     work_dir: str | None = None
     submitted_after: float | None = None
+    parts: int = 1
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,9 @@ def judge(identity: Identity, look: Look, gone_for: float, now: float, limits: L
         return _in_queue(living, queue_rows, told, in_queue)
     if not told:
         return _untold(look, gone_for, limits, in_queue, queue_rows)
+    missing = _missing_parts(identity, told, queue_rows)
+    if missing:
+        return _by_some_parts(missing, told, queue_rows, gone_for, limits, in_queue)
     return _by_accounting(told, queue_rows, look, gone_for, limits, in_queue)
 
 
@@ -191,6 +201,39 @@ def _untold(look: Look, gone_for: float, limits: Limits, in_queue: bool | None, 
             "its folder; if nothing ran, submit again with resubmit: always."
         )
     return Verdict(OUTCOME_UNKNOWN, failure_class="lost", message=message, in_queue=in_queue, queue_rows=queue_rows)
+
+
+def _missing_parts(identity: Identity, told: list[AccountingRow], queue_rows: list[QueueRow]) -> int:
+    """How many parts of the job the accounting has not told yet: of those asked for, and of those the queue lists."""
+    ids = {row.job_id for row in told}
+    listed = {row.job_id for row in queue_rows} - ids
+    return max(identity.parts - count_parts(ids), count_parts(listed), 0)
+
+
+def _by_some_parts(
+    missing: int,
+    told: list[AccountingRow],
+    queue_rows: list[QueueRow],
+    gone_for: float,
+    limits: Limits,
+    in_queue: bool | None,
+) -> Verdict:
+    """The queue lists no part alive, and the accounting lacks some of them."""
+    if in_queue is not False or gone_for < limits.accounting_lag:
+        return Verdict(OUTCOME_ACTIVE, in_queue=in_queue, rows=told, row=_worst(told), queue_rows=queue_rows)
+    parts = count_parts({row.job_id for row in told})
+    return Verdict(
+        OUTCOME_UNKNOWN,
+        failure_class="stale_accounting",
+        message=(
+            f"the job left the queue {gone_for:.0f} s ago, but the accounting knows {parts} of its {parts + missing} "
+            "parts only: how the others ended cannot be told. Look into their logs."
+        ),
+        in_queue=in_queue,
+        row=_worst(told),
+        rows=told,
+        queue_rows=queue_rows,
+    )
 
 
 def _by_accounting(

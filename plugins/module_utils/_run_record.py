@@ -119,6 +119,13 @@ class Attempt:
         return (self.job or {}).get("refused") or None
 
     @property
+    def parts(self) -> int:
+        """How many array tasks or components the attempt's job has; 1 for an ordinary job."""
+        spec = self.intent.get("spec")
+        value = spec.get("parts") if isinstance(spec, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 1
+
+    @property
     def intent_time(self) -> float:
         """When the attempt was about to be submitted, seconds since the epoch of the submitting host."""
         value = self.intent.get("time")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Mapping
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import normalise_state
 
@@ -306,7 +306,7 @@ def parse_controller_jobs(text: str) -> list[AccountingRow]:
         derived_exit_code, derived_signal = parse_exit_pair(values.get("DerivedExitCode", ""))
         rows.append(
             AccountingRow(
-                job_id=values["JobId"],
+                job_id=_controller_job_id(values),
                 state=normalise_state(values.get("JobState", "")),
                 cancelled_by=None,
                 exit_code=exit_code,
@@ -324,6 +324,16 @@ def parse_controller_jobs(text: str) -> list[AccountingRow]:
             )
         )
     return rows
+
+
+def _controller_job_id(values: Mapping[str, str]) -> str:
+    """The id as squeue and sacct write it: scontrol names array tasks and components by numbers of their own."""
+    if values.get("ArrayJobId") and "ArrayTaskId" in values:
+        task = values["ArrayTaskId"]
+        return "{}_{}".format(values["ArrayJobId"], task if task.isdigit() else f"[{task}]")
+    if values.get("HetJobId") and "HetJobOffset" in values:
+        return "{}+{}".format(values["HetJobId"], values["HetJobOffset"])
+    return values["JobId"]
 
 
 def parse_node_states(text: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _run_record as record
+from ansible_collections.dgxc.workloads.plugins.module_utils._job_parts import job_parts
 from ansible_collections.dgxc.workloads.plugins.module_utils._job_verdict import (
     OUTCOME_ACTIVE,
     OUTCOME_FAILED,
@@ -206,6 +207,11 @@ def wanted(attempt: record.Attempt) -> Wanted:
     return Wanted(attempt.job_id, attempt.intent_time, attempt.cluster)
 
 
+def identity_of(attempt: record.Attempt, job_id: str) -> Identity:
+    """Which of Slurm's rows are the attempt's, and how many there have to be."""
+    return Identity(job_id, attempt.folder, attempt.intent_time, attempt.parts)
+
+
 def known_gone_for(verdict: Verdict, intent_time: float, now: float) -> float:
     """How long a job has been gone at the least, for somebody who looks once and has not watched.
 
@@ -221,7 +227,7 @@ def judge_once(
     attempt: record.Attempt, look: Look, now: float, limits: Limits, gone_for: float | None = None
 ) -> Verdict:
     """The verdict on an attempt's job in a single look; `gone_for` where the caller has watched the queue itself."""
-    identity = Identity(attempt.job_id or "", attempt.folder, attempt.intent_time)
+    identity = identity_of(attempt, attempt.job_id or "")
     first = judge(identity, look, gone_for or 0.0, now, limits)
     if gone_for is not None or first.outcome != OUTCOME_ACTIVE or first.in_queue is not False:
         return first
@@ -418,7 +424,7 @@ class Submitter:
         return True
 
     def _alive(self, job_id: str, attempt: record.Attempt, look: Look) -> bool:
-        identity = Identity(job_id, attempt.folder, attempt.intent_time)
+        identity = identity_of(attempt, job_id)
         return judge(identity, look, 0.0, self._now(), self._limits).in_queue is True
 
     def _submit_all(
@@ -462,6 +468,7 @@ class Submitter:
         """
         number = run.last.number + 1 if run.last is not None else 1
         spec = dict(request.spec, excluded=self._excluded.get(run.folder, list(run.spec.get("excluded") or [])))
+        spec["parts"] = job_parts(request.files.get(request.script, ""), request.options)
         attempt = record.begin_attempt(run, number, spec, request.files, request.directories, self._owner, self._now())
         if attempt is None:
             return None

@@ -378,6 +378,10 @@ def test_a_site_without_accounting(sandbox: Sandbox):
     output = sandbox.play("sleep 3").succeeds()
     assert "COMPLETED" in output
     assert sandbox.record()["verdict"] == "succeeded"
+    # The controller names the tasks of an array by numbers of their own; the one that failed counts all the same.
+    sandbox.name += "x"
+    assert "1_" in sandbox.play('test "$SLURM_ARRAY_TASK_ID" -ne 1', "#SBATCH --array=0-2").fails()
+    assert sandbox.record()["verdict"] == "failed"
 
 
 def test_an_id_that_is_used_again_is_not_taken_for_ours(sandbox: Sandbox):

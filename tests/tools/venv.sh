@@ -21,12 +21,14 @@ fail() {
 }
 
 # Prints what an interpreter is ("3.12.4 /usr/bin/python3.12 venv"), or nothing when it does not run: a version manager
-# puts names on PATH that answer only with an error.
+# puts names on PATH that answer only with an error. For one of an active virtual environment it is the interpreter below
+# it, since that environment may be the very one that is about to be made anew.
 describe() {
     "$1" -c '
 import importlib.util as find, platform, sys
 whole = find.find_spec("venv") and find.find_spec("ensurepip")
-print(platform.python_version(), sys.executable, "venv" if whole else "bare")
+own = sys.prefix == sys.base_prefix
+print(platform.python_version(), sys.executable if own else sys._base_executable, "venv" if whole else "bare")
 ' 2>/dev/null || true
 }
 

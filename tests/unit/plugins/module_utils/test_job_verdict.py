@@ -108,6 +108,15 @@ CASES = [
      "failed", "failed"),
     ("A3-11 components", look([], [accounted("COMPLETED", "12+0"), accounted("FAILED", "12+1", code=1)]), 0,
      "failed", "failed"),
+    # Seen on 22.05 for five seconds: the queue knows all four tasks, the accounting the last one.
+    ("A3-10 one task told, all ended",
+     look([queued("COMPLETED", job_id=f"12_{task}") for task in (3, 1, 0)] + [queued("FAILED", job_id="12_2")],
+          [accounted("COMPLETED", "12_3")]), 10, "active", ""),
+    ("A3-10 some told, for too long",
+     look([queued("FAILED", job_id="12_2")], [accounted("COMPLETED", "12_3")]), 1801, "unknown", "stale_accounting"),
+    ("A3-11 one component told",
+     look([queued("COMPLETED", job_id="12+0"), queued("FAILED", job_id="12+1")], [accounted("COMPLETED", "12+0")]), 10,
+     "active", ""),
     ("completed, queue silent", look([], [accounted("COMPLETED")], queue_answer=NO_ANSWER), 0, "succeeded", ""),
 ]  # fmt: skip
 
@@ -117,6 +126,35 @@ CASES = [
 def test_the_verdict(seen, gone_for, outcome, failure_class):
     verdict = judge(seen, gone_for)
     assert (verdict.outcome, verdict.failure_class) == (outcome, failure_class)
+
+
+# (what it shows, ids told as COMPLETED, seconds gone, outcome) for a job of four parts that the queue has forgotten.
+PARTS = [
+    ("all four", ["12_0", "12_1", "12_2", "12_3"], 10, "succeeded"),
+    ("one missing", ["12_0", "12_1", "12_3"], 10, "active"),
+    ("one missing for too long", ["12_0", "12_1", "12_3"], 1801, "unknown"),
+    ("the last one alone", ["12_3"], 1799, "active"),
+    ("two rows stand for four", ["12_0", "12_[1-3]"], 10, "succeeded"),
+    ("a list that was cut", ["12_0", "12_[1,...]"], 10, "active"),
+    ("a row of the job before it was split", ["12"], 10, "active"),
+]
+
+
+@pytest.mark.parametrize(("told", "gone_for", "outcome"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
+def test_a_job_of_parts_is_decided_when_all_are_told(told, gone_for, outcome):
+    seen = look([], [accounted("COMPLETED", job_id) for job_id in told])
+    verdict = judge(seen, gone_for, identity=replace(OURS, parts=4))
+    assert verdict.outcome == outcome
+
+
+def test_how_many_parts_are_missing_is_said():
+    verdict = judge(look([], [accounted("COMPLETED", "12_3")]), 2000, identity=replace(OURS, parts=4))
+    assert "knows 1 of its 4 parts" in verdict.message
+
+
+def test_a_silent_queue_does_not_make_a_part_superfluous():
+    seen = look([], [accounted("COMPLETED", "12_3")], queue_answer=NO_ANSWER)
+    assert judge(seen, 9000, identity=replace(OURS, parts=2)).outcome == "active"
 
 
 def test_a_failed_step_can_be_tolerated_and_is_still_told():

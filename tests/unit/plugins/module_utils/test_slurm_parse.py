@@ -145,6 +145,20 @@ def test_a_job_of_the_controller_is_read():
     assert (row.work_dir, row.restarts, row.end_time) == ("/s/a b/attempt-1", 2, 1796105785)
 
 
+@pytest.mark.parametrize(
+    ("fields", "job_id"),
+    [
+        ("JobId=13 ArrayJobId=12 ArrayTaskId=0 JobName=x", "12_0"),
+        ("JobId=12 ArrayJobId=12 ArrayTaskId=2-9%2 ArrayTaskThrottle=2 JobName=x", "12_[2-9%2]"),
+        ("JobId=34 HetJobId=33 HetJobOffset=1 JobName=x", "33+1"),
+        ("JobId=35 JobName=x", "35"),
+    ],
+)
+def test_the_controller_names_parts_as_the_accounting_does(fields, job_id):
+    (row,) = parse.parse_controller_jobs(fields + " JobState=COMPLETED ExitCode=0:0 WorkDir=/s\n")
+    assert row.job_id == job_id
+
+
 def test_a_controller_without_jobs_gives_none():
     assert parse.parse_controller_jobs("No jobs in the system\n") == []
 
