@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -17,10 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 def test_a_virtual_environment_is_not_made_from_the_active_one(tmp_path: Path) -> None:
     # `make` in an activated environment must neither remove the interpreter it runs on, nor make another environment.
     active = tmp_path / "active"
-    venv.create(active, with_pip=False)
-    for name in ("python3.11", "python3.12", "python3.13", "python3.14"):
-        (active / "bin" / name).unlink(missing_ok=True)
-        (active / "bin" / name).symlink_to("python3")
+    venv.create(active, symlinks=True, with_pip=False)
     requirements = tmp_path / "requirements.txt"
     requirements.write_text("# nothing\n")
     environment = dict(os.environ, PATH=f"{active / 'bin'}:/usr/bin:/bin", PYTHON="")
@@ -29,4 +25,3 @@ def test_a_virtual_environment_is_not_made_from_the_active_one(tmp_path: Path) -
     interpreter = (tmp_path / "made/.stamp").read_text().splitlines()[1]
     assert Path(interpreter).exists()
     assert not interpreter.startswith(str(tmp_path)), "made from the active environment"
-    assert Path(interpreter).resolve().parent == Path(sys._base_executable).resolve().parent
