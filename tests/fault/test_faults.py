@@ -380,7 +380,7 @@ def test_a_site_without_accounting(sandbox: Sandbox):
     assert sandbox.record()["verdict"] == "succeeded"
     # The controller names the tasks of an array by numbers of their own; the one that failed counts all the same.
     sandbox.name += "x"
-    assert "1_" in sandbox.play('test "$SLURM_ARRAY_TASK_ID" -ne 1', "#SBATCH --array=0-2").fails()
+    assert "_1 ended as FAILED" in sandbox.play('test "$SLURM_ARRAY_TASK_ID" -ne 1', "#SBATCH --array=0-2").fails()
     assert sandbox.record()["verdict"] == "failed"
 
 
