@@ -23,6 +23,8 @@ COLLECTION := collections/ansible_collections/dgxc/workloads
 ANSIBLE := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible-playbook
 TESTED := PATH="$(CURDIR)/$(TEST_VENV)/bin:$$PATH"
 
+MOLECULE := $(TESTED) MOLECULE_GLOB='molecule/*/molecule.yml' molecule --base-config .config/molecule/config.yml
+
 SCENARIOS := $(or $(wildcard tests/sandbox tests/scenarios),tests/scenarios)
 FAULTS := $(wildcard tests/fault)
 # What the scenarios need of the sandbox and the demo does not: PyTorch, a Docker Engine, a registry.
@@ -40,7 +42,7 @@ SHELL_SCRIPTS = .ci/run $(shell git ls-files --cached --others --exclude-standar
 .PHONY: help
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z0-9-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: venv
 venv: ## Make the virtual environment .venv with what the playbooks need
@@ -128,6 +130,10 @@ test-fault-here: venv-test sandbox
 test-fault: ## All fault tests on this machine's Slurm, then test-debian13
 	@MAKE="$(MAKE)" tests/tools/stages.sh test-fault-here test-debian13
 
+.PHONY: test-molecule
+test-molecule: venv-test ## Molecule's scenarios on a sandbox of its own; ARGS='-s vivit' for one of them
+	$(MOLECULE) test $(or $(ARGS),--all)
+
 .PHONY: test-matrix
 test-matrix: ## The collection on ansible-core 2.19, 2.20 and 2.21, its modules on Python 3.8 to 3.13
 	tests/tools/matrix.sh
@@ -149,10 +155,22 @@ format: venv-test ## Bring the Python into the shape that test-lint asks for
 
 ##@ Release
 
+.PHONY: docs
+docs: venv-test ## Write the reference of every plugin and role into .cache/docs, as HTML
+	@$(TESTED) tests/tools/docs.sh .cache/docs
+
+.PHONY: release
+release: venv-test ## Turn the fragments of changelogs/ into the entry of galaxy.yml's version in CHANGELOG.md
+	$(TESTED) antsibull-changelog release
+
 .PHONY: build
 build: venv ## Build the collection's tarball into dist/
 	@mkdir -p dist
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" ansible-galaxy collection build --force --output-path dist
+
+.PHONY: execution-environment
+execution-environment: build venv-test ## Write the context of an execution environment's image into dist/context
+	$(TESTED) ansible-builder create --file execution-environment.yml --context dist/context
 
 .PHONY: clean
 clean: ## Remove virtual environments, caches and tarballs (the sandbox stays: make sandbox-down)

@@ -47,11 +47,12 @@ class ActionModule(ActionBase):
             ) from None
         here = {"all", host, *(name for name, hosts in groups.items() if host in hosts)}
         version = collection_version()
-        specs = []
+        specs: list[dict[str, Any]] = []
+        evaluated: dict[str, Any] = {}
         for spec in found.specs:
             if spec.get("clusters") and not here.intersection(spec["clusters"]):
                 continue
-            facts = site_facts(variables, spec["workload"], self._templar.template, spec["variables"])
+            facts = site_facts(variables, spec["workload"], self._templar.template, spec["variables"], evaluated)
             specs.append(dict(spec, site=digest({"facts": facts, "version": version})))
         if not found.complete:
             hold = "a spec cannot be read, and it may be the one that is missing"

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +23,7 @@ from ansible_collections.dgxc.workloads.plugins.plugin_utils._job_wait import (
     Wait,
     failure_text,
 )
+from ansible_collections.dgxc.workloads.plugins.plugin_utils._long_step import show_each_line_at_once
 
 display = Display()
 
@@ -44,16 +43,6 @@ ARGUMENT_SPEC: dict[str, Any] = {
 }
 
 _FOR_INFO = [*slurm_spec(), *limits_spec()]
-
-
-def show_each_line_at_once() -> None:
-    """Let a pipe or a file see each line when it is said, not when Python's buffer is full or the play ends.
-
-    ansible-core flushes what it writes only at its end, and a wait may take days. The strategy loads this
-    file, for the task's class, in the process that writes; so this is in force before the task begins.
-    """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)
 
 
 show_each_line_at_once()

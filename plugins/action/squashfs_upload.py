@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,11 +16,11 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.dgxc.workloads.plugins.action.slurm_job_wait import show_each_line_at_once
 from ansible_collections.dgxc.workloads.plugins.module_utils._enroot import amount
 from ansible_collections.dgxc.workloads.plugins.module_utils._squashfs import sha256
 from ansible_collections.dgxc.workloads.plugins.plugin_utils import _image_upload
 from ansible_collections.dgxc.workloads.plugins.plugin_utils._image_upload import Host, UploadProblem
+from ansible_collections.dgxc.workloads.plugins.plugin_utils._long_step import show_each_line_at_once
 
 display = Display()
 show_each_line_at_once()
@@ -76,6 +77,10 @@ class ActionModule(ActionBase):
             return result
         claim = {"claim": reception["token"], **about}
         finished = False
+
+        def say(text: str) -> None:
+            display.display("[{0}] {1}".format(task_vars.get("inventory_hostname"), text))
+
         started = time.monotonic()
         try:
             # While it is sent, so that it costs no time of its own.
@@ -83,7 +88,7 @@ class ActionModule(ActionBase):
                 build = _build_host(given["source_host"], task_vars)
                 wanted = given["checksum"] and not about["sha256"] and build is None
                 digest = pool.submit(sha256, image["path"]) if wanted else None
-                self._send(image["path"], reception, about["size"], given, build)
+                self._send(image["path"], reception, about["size"], given, build, say)
                 claim["sha256"] = digest.result() if digest else about["sha256"]
             ended = self._receive({"step": "finish", "part": reception["part"], **claim}, task_vars)
             finished = True
@@ -109,7 +114,13 @@ class ActionModule(ActionBase):
         return answer
 
     def _send(
-        self, source: str, reception: dict[str, Any], size: int, given: dict[str, Any], build: Host | None
+        self,
+        source: str,
+        reception: dict[str, Any],
+        size: int,
+        given: dict[str, Any],
+        build: Host | None,
+        say: Callable[[str], None],
     ) -> None:
         host = self._host()
         where = host.options.get("host") or "this machine"
@@ -118,17 +129,17 @@ class ActionModule(ActionBase):
         command = _image_upload.rsync_command(
             source, host, reception["part"], reception["beat"], again, given["rsync_options"]
         )
-        display.display("{0}: sending {1} to {2}{3}".format(
+        say("{0}: sending {1} to {2}{3}".format(
             name, amount((size - reception["offset"]) / 1024), where,
             ", going on where it was cut" if reception["offset"] else ""))  # fmt: skip
         for attempt in range(given["transfer_retries"] + 1):
-            progress = _image_upload.Progress(name, size, display.display, time.monotonic)
+            progress = _image_upload.Progress(name, size, say, time.monotonic)
             code, said = _image_upload.run_rsync(command, progress, given["timeout"], build, host)
             if code == 0:
                 return
             if attempt == given["transfer_retries"] or not _image_upload.worth_repeating(code, said):
                 raise UploadProblem(_image_upload.sentence(code, said, where, os.path.dirname(given["path"])))
-            display.display("{0}: the transfer was cut (rsync answered {1}); it goes on.".format(name, code))
+            say("{0}: the transfer was cut (rsync answered {1}); it goes on.".format(name, code))
             if reception["offset"]:
                 # What was there before may be of another making, and a file of full length is not looked at otherwise.
                 command = _image_upload.rsync_command(

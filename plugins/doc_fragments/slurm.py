@@ -24,4 +24,13 @@ options:
     type: list
     elements: str
     default: []
+attributes:
+  action_group:
+    description:
+      - Use C(group/dgxc.workloads.slurm) in C(module_defaults) to set O(slurm_bin_dir) and O(environment_modules), or
+        C(group/dgxc.workloads.environment_modules) for O(environment_modules) alone.
+    support: full
+    membership:
+      - dgxc.workloads.slurm
+      - dgxc.workloads.environment_modules
 """

@@ -24,7 +24,9 @@ def preflight_connection(result: Any, pythons: Any, controller: str, target: str
     if not isinstance(result, Mapping):
         raise AnsibleFilterError("preflight_connection wants the result of a module.")
     said = pythons.get("stdout") if isinstance(pythons, Mapping) and not pythons.get("unreachable") else None
-    return _preflight_report.connection_checks(result, said, controller, target)
+    # Of two attempts, one may only have seen a pipe break where the other was told why.
+    again = str(pythons.get("msg") or "") if isinstance(pythons, Mapping) and said is None else ""
+    return _preflight_report.connection_checks(result, said, controller, target, again)
 
 
 def preflight_facts(problems: Sequence[str]) -> list[dict[str, str]]:
@@ -32,9 +34,9 @@ def preflight_facts(problems: Sequence[str]) -> list[dict[str, str]]:
 
 
 def preflight_report(
-    checks: Sequence[Mapping[str, str]], host: str, ignore: Sequence[str] = (), show: str = "all"
+    checks: Sequence[Mapping[str, str]], host: str, ignore: Sequence[str] = (), show: str = "all", defer: bool = False
 ) -> dict[str, Any]:
-    return _preflight_report.report(checks, ignore, host, show)
+    return _preflight_report.report(checks, ignore, host, show, defer)
 
 
 def new_inventory(facts: Any, name: str, host: str, user: str, choices: Any = None) -> dict[str, str]:

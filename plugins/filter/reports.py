@@ -65,7 +65,13 @@ def run_report_problems(variables: Any) -> list[str]:
         found.append(f"report_baseline_tolerance is {tolerance!r}; give a fraction such as 0.05.")
     baseline = str(values.get("report_baseline") or "")
     if baseline and not os.path.isfile(baseline):
-        found.append(f"report_baseline is {baseline!r}, but there is no such file on the controller.")
+        found.append(f"report_baseline is {baseline!r}, but there is no such file on the controller: correct the path.")
+    written = str(values.get("report_write_baseline") or "")
+    if written and not os.path.isdir(os.path.dirname(os.path.abspath(written))):
+        found.append(
+            f"report_write_baseline is {written!r}, but there is no such folder on the controller: make it, or give"
+            " another file."
+        )
     if values.get("report_fail_on_regression") and not baseline:
         found.append("report_fail_on_regression is true, but report_baseline names no file to compare with.")
     if values.get("report_plots") and "html" in (values.get("report_formats") or []):
@@ -92,7 +98,7 @@ def _compare_problems(where: str, entry: Any) -> list[str]:
             "controller)."
         )
     elif entry.get("file") and not os.path.isfile(str(entry["file"])):
-        found.append(f"{where}.file is {entry['file']!r}, but there is no such file on the controller.")
+        found.append(f"{where}.file is {entry['file']!r}, but there is no such file on the controller: correct it.")
     return found
 
 

@@ -30,6 +30,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import 
 )
 from ansible_collections.dgxc.workloads.plugins.module_utils._files import canonical_json
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import COMMIT, Judge, whole_number
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_wishes import of_accelerate
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
     GPUS_MOST,
     nearest,
@@ -284,21 +285,37 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     :param variables: all variables that begin with ``alma_``.
     :param site: all variables that begin with ``dgxc_``.
     :return: ``problems`` and ``warnings``, lists of sentences; ``data_files``, what dataset_info is to look at;
-        ``model_config``, the file that tells the size of a model on the cluster, '' for a model of the hub; and
-        ``cached_model``, the folder that a model of the hub has to be in when there is no network, else ''. The last
-        three are empty if there are problems.
+        ``model_config``, the file that tells the size of a model on the cluster, '' for a model of the hub;
+        ``cached_model``, the folder that a model of the hub has to be in when there is no network, else ''; and
+        ``preflight``, what the role preflight is to look for. The last four are empty if there are problems.
     """
     judge = Judge(PREFIX, variables)
     common, settings = _judge(judge, site)
     if settings is None or judge.problems:
-        return {"problems": judge.problems, "warnings": [], "data_files": [], "model_config": "", "cached_model": ""}
+        nothing = {"data_files": [], "model_config": "", "cached_model": "", "preflight": {}}
+        return {"problems": judge.problems, "warnings": [], **nothing}
     return {
         "problems": [],
         "warnings": judge.warnings,
         "data_files": _data_files(settings),
         "model_config": settings.model_config,
         "cached_model": _cached_model(common, settings) if common.offline and not settings.model_config else "",
+        "preflight": _wishes(judge, common, settings),
     }
+
+
+def _wishes(judge: Judge, common: Common, settings: Settings) -> dict[str, Any]:
+    """What the role preflight is to look for: the first mount is the clone's, which the play makes."""
+    return of_accelerate(
+        common,
+        "alma",
+        [_name(common.run_name, count) for count in settings.nodes],
+        [(count, settings.gpus_per_node) for count in settings.nodes],
+        image=str(judge.value("container_image") or ""),
+        mounts=_mounts(settings)[1:],
+        hub_model="" if settings.model_config else settings.model,
+        git_remotes=[{"url": str(judge.value("url")), "path": settings.path, "commit": settings.commit}],
+    )
 
 
 def _cached_model(common: Common, settings: Settings) -> str:

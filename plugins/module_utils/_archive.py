@@ -113,6 +113,7 @@ def _decompressed(path: str) -> IO[bytes]:
     with open(path, "rb") as stream:
         head = stream.read(6)
     if head[:2] == b"\x1f\x8b":
+        # A file in all but its declared type.
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if head[:3] == b"BZh":
         return bz2.open(path, "rb")

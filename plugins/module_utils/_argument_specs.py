@@ -28,3 +28,8 @@ def limits_spec() -> dict[str, Any]:
         "accounting_timeout": {"type": "float", "default": 1800.0},
         "fail_on_step_failure": {"type": "bool", "default": True},
     }
+
+
+def progress_spec() -> dict[str, Any]:
+    """Where a module says how far it is: the twin of the fragment `progress`."""
+    return {"progress_path": {"type": "str", "default": ""}}

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
-from ansible_collections.dgxc.workloads.plugins.module_utils._process import NOT_FOUND, TIMED_OUT, Finished
+from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
+    TIMED_OUT,
+    Finished,
+    Outputs,
+    start,
+)
 
 # What a command gets to clean up after SIGTERM.
 GRACE_SECONDS = 10.0
@@ -35,32 +39,23 @@ except OSError as error:
 """
 
 
-def run_bound(command: Sequence[str], environment: Mapping[str, str], folder: str | None, limit: float) -> Finished:
+def run_bound(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: str | None,
+    limit: float,
+    listen: Callable[[str], None] | None = None,
+) -> Finished:
     """Run a command as :func:`_process.run` does, end it when this process ends, and let it clean up first."""
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _FOLLOWER, *command],
-            env=dict(environment),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Finished(NOT_FOUND, "", "{0}: {1}".format(command[0], error.strerror or error))
-    code = None
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        code = TIMED_OUT
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            out, err = process.communicate(timeout=GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-        err += "\nit took longer than {0:.0f} seconds".format(limit).encode()
-    return Finished(
-        process.returncode if code is None else code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-    )
+    process = start([sys.executable, "-I", "-c", _FOLLOWER, *command], environment, folder)
+    if isinstance(process, Finished):
+        return process
+    outputs = Outputs(process, listen)
+    if outputs.end_within(limit):
+        return Finished(process.returncode, *outputs.text())
+    os.killpg(process.pid, signal.SIGTERM)
+    if not outputs.end_within(GRACE_SECONDS):
+        os.killpg(process.pid, signal.SIGKILL)
+        outputs.end_within()
+    out, err = outputs.text()
+    return Finished(TIMED_OUT, out, err + "\nit took longer than {0:.0f} seconds".format(limit))

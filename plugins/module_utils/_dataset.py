@@ -5,29 +5,26 @@
 """Training data on shared storage: there as a whole, counted, or not there. Private to this collection.
 
 A folder of data gets its name when it is complete, in one rename, with a stamp in it that tells where it came from. All
-work is done in a folder beside it, ``.<name>.fetch``, by one process at a time, from whichever login node; another one
-waits for its result. What a process that was killed left there is taken up by the next.
+work is done in a folder beside it, ``.<name>.fetch``, by the one process that holds the claim, from whichever login
+node; another one waits for its result. What a process that was killed left there is taken up by the next.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import glob
 import hashlib
-import json
 import os
-import socket
 import tempfile
 import time
-import uuid
-from typing import Any, Callable, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, Mapping, NamedTuple
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._archive import (
     ArchiveProblem,
     remove,
     unpack,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._claim import Claim
 from ansible_collections.dgxc.workloads.plugins.module_utils._download import (
     Download,
     DownloadProblem,
@@ -46,10 +43,8 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._parquet import Par
 
 STAMP = ".dgxc-workloads-data.json"
 STAMP_SCHEMA = 1
-# A claim whose owner gave no sign of life for this long is taken over. A connection may be silent for a minute.
-ABANDONED_SECONDS = 300.0
-_SIGN_OF_LIFE_SECONDS = 5.0
-_WAIT_SECONDS = 2.0
+# How often it is looked whether the claim is still ours, while there is progress.
+_LOOK_SECONDS = 5.0
 
 
 class DatasetProblem(Exception):
@@ -138,25 +133,28 @@ class Datasets:
         wait: float = 3600,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Prepare.
 
         :param make_download: makes the download of a source to a file, with a function that it calls while it lives.
         :param settings: the variables that messages name: path, given and expected.
         :param wait: the most seconds to wait for somebody else who fetches the same.
+        :param tell: takes a line about how far it is, again and again.
         """
         self._make_download = make_download
         self._settings = settings
         self._wait = wait
         self._sleep = sleep
         self._clock = clock
+        self._tell = tell
 
     def ensure(self, wish: Wish, check_mode: bool = False) -> Outcome:
         """Look at the data, and fetch it if it is not there.
 
         :raises DatasetProblem, DownloadProblem: it cannot be used, or not be fetched now.
         """
-        if os.path.lexists(wish.path) and not self._empty(wish.path):
+        if self._there(wish.path):
             return Outcome("unchanged", self._given(wish) if wish.source is None else self._stamped(wish), None)
         if wish.source is None:
             raise DatasetProblem(
@@ -167,8 +165,9 @@ class Datasets:
         return self._fetch(wish, wish.source)
 
     @staticmethod
-    def _empty(path: str) -> bool:
-        return os.path.isdir(path) and not os.listdir(path)
+    def _there(path: str) -> bool:
+        """Tell whether there is something; an empty folder is nothing."""
+        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
 
     # --- what is there -----------------------------------------------------------------------------------------------
 
@@ -229,16 +228,24 @@ class Datasets:
     def _fetch(self, wish: Wish, source: Source) -> Outcome:
         parent, name = os.path.split(wish.path)
         workplace = os.path.join(parent, ".{0}.fetch".format(name))
+        claim = Claim(wish.path, clock=self._clock, sleep=self._sleep)
         try:
-            os.makedirs(workplace, mode=0o700, exist_ok=True)
-            with self._claim(wish, workplace) as alive:
-                if alive is None:
-                    # Somebody else was at it meanwhile.
+            os.makedirs(parent, exist_ok=True)
+            if not self._take(claim, lambda: self._there(wish.path)):
+                return Outcome("unchanged", self._stamped(wish), None)
+            try:
+                if self._there(wish.path):
+                    # Somebody else finished between the look and the claim.
                     return Outcome("unchanged", self._stamped(wish), None)
+                os.makedirs(workplace, mode=0o700, exist_ok=True)
+                alive = _Alive(claim, self._tell, self._clock)
                 archive = os.path.join(workplace, "archive")
-                fetched = self._make_download(source, archive, alive).fetch()
+                download = self._make_download(source, archive, lambda: alive(name + ": " + download.progress()))
+                fetched = download.fetch()
                 contents = self._unpack(wish, source, workplace, archive, fetched, alive)
                 remove(workplace)
+            finally:
+                claim.release()
             return Outcome("downloaded", contents, fetched)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -250,6 +257,12 @@ class Datasets:
                 "{0} cannot be written: {1}.".format(error.filename or workplace, error.strerror or error)
             ) from error
 
+    def _take(self, claim: Claim, enough: Callable[[], bool]) -> bool:
+        try:
+            return claim.take(self._wait, enough)
+        except TimeoutError as problem:
+            raise DatasetProblem(str(problem)) from None
+
     def _unpack(
         self,
         wish: Wish,
@@ -257,14 +270,14 @@ class Datasets:
         workplace: str,
         archive: str,
         fetched: Fetched,
-        alive: Callable[[], None],
+        alive: _Alive,
     ) -> Contents:
         """Unpack, count, and give the folder its name."""
         for left in glob.glob(os.path.join(glob.escape(workplace), "unpacked-*")):
             remove(left)
         fresh = tempfile.mkdtemp(prefix="unpacked-", dir=workplace)
         try:
-            unpack(archive, fresh, wish.root, alive)
+            unpack(archive, fresh, wish.root, lambda: alive(os.path.basename(wish.path) + ": unpacking"))
             contents = look(wish, fresh)
             missing = lacking(wish, contents)
             if missing:
@@ -292,6 +305,7 @@ class Datasets:
         write_text(os.path.join(fresh, STAMP), pretty_json(stamp))
         os.chmod(fresh, 0o755)
         fsync_directory(fresh)
+        alive.check()
         try:
             os.rename(fresh, wish.path)
         except OSError as error:
@@ -302,103 +316,25 @@ class Datasets:
         fsync_directory(os.path.dirname(wish.path))
         return contents
 
-    @contextlib.contextmanager
-    def _claim(self, wish: Wish, workplace: str) -> Iterator[Callable[[], None] | None]:
-        """Work alone: yield a function that shows that we live, or None if somebody else made the data meanwhile.
 
-        The claim is a file that only one can make. Its age is measured against a file made now, so that the clocks of
-        login nodes and of the storage do not matter.
-        """
-        path = os.path.join(workplace, "claim")
-        token = uuid.uuid4().hex
-        deadline = self._clock() + self._wait
-        while not self._take(path, token):
-            if os.path.lexists(wish.path) and not self._empty(wish.path):
-                yield None
-                # Looking for the claim may have made the folder once more, which goes if nobody is in it.
-                with contextlib.suppress(OSError):
-                    os.rmdir(workplace)
-                return
-            owner = read_json_object(path)
-            if self._abandoned(path, owner):
-                # Of several who find it so, one renames it.
-                aside = "{0}.{1}".format(path, token)
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(path, aside)
-                    if (read_json_object(aside) or {}).get("token") != (owner or {}).get("token"):
-                        # A living one stood there by now, and is put back.
-                        with contextlib.suppress(OSError):
-                            os.link(aside, path)
-                    os.unlink(aside)
-                continue
-            if self._clock() >= deadline:
-                raise DatasetProblem(
-                    "{0} is being fetched by process {1} on {2}, which has not finished within {3:.0f} s: wait for it,"
-                    " or end it.".format(wish.path, (owner or {}).get("process"), (owner or {}).get("host"), self._wait)
-                )
-            self._sleep(_WAIT_SECONDS)
-        try:
-            if os.path.lexists(wish.path) and not self._empty(wish.path):
-                yield None
-                remove(workplace)
-            else:
-                yield _SignOfLife(path, self._clock)
-        finally:
-            owner = read_json_object(path)
-            if owner is not None and owner.get("token") == token:
-                remove(path)
+class _Alive:
+    """Called while there is progress: tells of it, and stops the work once somebody else has the claim."""
 
-    @staticmethod
-    def _take(path: str, token: str) -> bool:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return False
-        except FileNotFoundError:
-            # The other took the folder away, at the end of its work.
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            return False
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump({"host": socket.gethostname(), "process": os.getpid(), "token": token}, stream)
-        return True
-
-    @staticmethod
-    def _abandoned(path: str, owner: Mapping[str, Any] | None) -> bool:
-        if owner is not None and owner.get("host") == socket.gethostname():
-            process = owner.get("process")
-            if isinstance(process, int) and not _alive(process):
-                return True
-        try:
-            with tempfile.TemporaryFile(dir=os.path.dirname(path)) as now:
-                return os.fstat(now.fileno()).st_mtime - os.stat(path).st_mtime > ABANDONED_SECONDS
-        except FileNotFoundError:
-            return False
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-class _SignOfLife:
-    """Touches the claim, not more often than every few seconds."""
-
-    def __init__(self, path: str, clock: Callable[[], float]) -> None:
-        self._path = path
-        self._clock = clock
+    def __init__(self, claim: Claim, tell: Callable[[str], None], clock: Callable[[], float]) -> None:
+        self._claim, self._tell, self._clock = claim, tell, clock
         self._last = clock()
 
-    def __call__(self) -> None:
+    def __call__(self, text: str) -> None:
+        self._tell(text)
         now = self._clock()
-        if now - self._last >= _SIGN_OF_LIFE_SECONDS:
+        if now - self._last >= _LOOK_SECONDS:
             self._last = now
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(self._path)
+            self.check()
+
+    def check(self) -> None:
+        """Raise DatasetProblem if the claim is not ours any more."""
+        if self._claim.lost():
+            raise DatasetProblem(self._claim.lost())
 
 
 __all__ = [

@@ -17,6 +17,7 @@ import socket
 import urllib.parse
 from typing import Any, Callable, Iterator
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._enroot import amount
 from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference import Reference
 from ansible_collections.dgxc.workloads.plugins.module_utils._registry import Manifest
 
@@ -33,8 +34,8 @@ class EngineProblem(Exception):
 class _Connection(http.client.HTTPConnection):
     """HTTP over a socket of the file system."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=SECONDS)
+    def __init__(self, path: str, seconds: float) -> None:
+        super().__init__("localhost", timeout=seconds)
         self._path = path
 
     def connect(self) -> None:
@@ -43,24 +44,30 @@ class _Connection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def connection_to(docker_host: str) -> Callable[[], http.client.HTTPConnection]:
+def connection_to(docker_host: str, seconds: float = SECONDS) -> Callable[[], http.client.HTTPConnection]:
     """Return a function that connects to the Engine at ``unix:///path`` or ``tcp://host:port``.
 
+    :param seconds: how long it may be silent.
     :raises EngineProblem: any other address.
     """
     scheme, _mark, rest = docker_host.partition("://")
     if scheme == "unix":
-        return lambda: _Connection(rest)
+        return lambda: _Connection(rest, seconds)
     if scheme == "tcp" and rest:
-        return lambda: http.client.HTTPConnection(rest, timeout=SECONDS)
+        return lambda: http.client.HTTPConnection(rest, timeout=seconds)
     raise EngineProblem("{0!r} is neither unix:///path nor tcp://host:port".format(docker_host))
 
 
 class Engine:
-    """One Docker Engine."""
+    """One Docker Engine.
 
-    def __init__(self, connect: Callable[[], http.client.HTTPConnection]) -> None:
-        self._connect = connect
+    :param tell: takes how far a transfer is, again and again.
+    """
+
+    def __init__(
+        self, connect: Callable[[], http.client.HTTPConnection], tell: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self._connect, self._tell = connect, tell
 
     def image(self, name: str) -> dict[str, Any] | None:
         """Return what the Engine knows about an image in its store; None if it is not there."""
@@ -91,7 +98,7 @@ class Engine:
         self._transfer("/images/create?" + query, reference, user)
 
     def _transfer(self, path: str, reference: Reference, user: tuple[str, str] | None) -> None:
-        status, lines = self._ask("POST", path, authorization(reference, user))
+        status, lines = self._ask("POST", path, {"X-Registry-Auth": authorization(reference, user)})
         problems = [line for line in lines if isinstance(line, dict) and line.get("error")]
         # The Engine answers 200 before it knows how it will end.
         if problems:
@@ -99,14 +106,18 @@ class Engine:
         if status >= 400:
             raise EngineProblem(_message(lines) or "it answered {0}".format(status))
 
-    def _ask(self, method: str, path: str, header: str = "") -> tuple[int, list[Any]]:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, list[Any]]:
         connection = self._connect()
         try:
             # An empty body, not none: the Engine wants a length with every POST.
-            headers = {"X-Registry-Auth": header} if header else {}
-            connection.request(method, path, body=b"" if method == "POST" else None, headers=headers)
+            connection.request(method, path, body=b"" if method == "POST" else None, headers=headers or {})
             answer = connection.getresponse()
-            lines = list(_objects(answer))
+            lines = list(_objects(answer, self._tell))
         except (OSError, http.client.HTTPException) as error:
             raise EngineProblem("Cannot connect to the Docker daemon: {0}".format(error)) from error
         finally:
@@ -116,8 +127,9 @@ class Engine:
         return answer.status, lines
 
 
-def _objects(answer: http.client.HTTPResponse) -> Iterator[Any]:
-    """Read a stream of JSON, one object a line; only what is not mere progress is kept."""
+def _objects(answer: http.client.HTTPResponse, tell: Callable[[str], None]) -> Iterator[Any]:
+    """Read a stream of JSON, one object a line; what is mere progress is told and not kept."""
+    layers = Layers()
     for line in answer:
         if not line.strip():
             continue
@@ -125,8 +137,28 @@ def _objects(answer: http.client.HTTPResponse) -> Iterator[Any]:
             value = json.loads(line)
         except ValueError:
             continue
-        if not (isinstance(value, dict) and "progressDetail" in value):
+        if isinstance(value, dict) and "progressDetail" in value:
+            tell(layers.take(value))
+        else:
             yield value
+
+
+class Layers:
+    """The layers of an image on their way, from what the Engine reports of each."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int]] = {}
+
+    def take(self, report: dict[str, Any]) -> str:
+        """Take a report and return how far all of them are: "Pushing, 3.1 GB of 9.2 GB"."""
+        detail = report.get("progressDetail") or {}
+        if detail.get("total"):
+            self._seen[str(report.get("id"))] = (int(detail.get("current") or 0), int(detail["total"]))
+        status = str(report.get("status") or "")
+        done, total = (sum(numbers) for numbers in zip(*self._seen.values())) if self._seen else (0, 0)
+        # What the Engine reports runs a little beyond the end.
+        sizes = "{0} of {1}".format(amount(min(done, total) / 1024), amount(total / 1024)) if total else ""
+        return ", ".join(part for part in (status, sizes) if part)
 
 
 def _message(lines: list[Any]) -> str:

@@ -213,7 +213,7 @@ class Download:
             if failures >= self._tries:
                 raise DownloadProblem(
                     "{0} could not be fetched: {1}. What has arrived ({2}) stays, and the next run of the play goes on"
-                    " from there.".format(shown(self._source.url), reason, self._progress())
+                    " from there.".format(shown(self._source.url), reason, self.progress())
                 )
             self._sleep(min(pause if pause is not None else 2.0**failures, LONGEST_PAUSE))
         return self._prove()
@@ -230,7 +230,8 @@ class Download:
         size = self._known.get("size")
         return isinstance(size, int) and os.path.exists(self._target) and self._have() == size
 
-    def _progress(self) -> str:
+    def progress(self) -> str:
+        """Return how far it is: "3,000 bytes of 17,000"."""
         size = self._known.get("size")
         return "{0:,} bytes{1}".format(self._have(), " of {0:,}".format(size) if isinstance(size, int) else "")
 
@@ -371,7 +372,7 @@ class Download:
         if code == 429 and pause is not None and pause > LONGEST_PAUSE:
             raise DownloadProblem(
                 "{0} answers 429 (too many requests) and asks for a pause of {1:.0f} s: run the play again after"
-                " that; what has arrived ({2}) stays.".format(url, pause, self._progress())
+                " that; what has arrived ({2}) stays.".format(url, pause, self.progress())
             )
         if code in _PASSING:
             words = "429 (too many requests)" if code == 429 else "{0} ({1})".format(code, error.reason)

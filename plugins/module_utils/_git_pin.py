@@ -19,6 +19,7 @@ import tempfile
 import time
 from typing import Callable, Iterator, Mapping, NamedTuple
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._claim import Claim
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     NOT_FOUND,
     TIMED_OUT,
@@ -31,7 +32,9 @@ FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 # A temporary clone or a lock this old belongs to nobody who is still at work.
 ABANDONED_CLONE_SECONDS = 24 * 3600
 ABANDONED_LOCK_SECONDS = 600
-ABANDONED_CLAIM_SECONDS = 60
+# What is claimed here takes a moment.
+CLAIM_SECONDS = 60
+CLAIM_WAIT_SECONDS = 300
 LOCK_WAIT_SECONDS = 60
 
 # Git must neither ask on a terminal nor follow the variables of an enclosing git command.
@@ -267,7 +270,7 @@ class PinnedClone:
                 "-c",
                 "http.lowSpeedTime=60",
                 "clone",
-                "--quiet",
+                "--progress",
                 "--no-checkout",
                 "--origin",
                 "origin",
@@ -301,24 +304,16 @@ class PinnedClone:
 
     @contextlib.contextmanager
     def _claim(self, path: str) -> Iterator[None]:
-        """Let one at a time put a clone in place. It takes a moment, so an old claim is that of a dead process."""
-        parent, name = os.path.split(path)
-        claim = os.path.join(parent, ".{0}.claim".format(name))
-        while True:
-            try:
-                os.mkdir(claim)
-                break
-            except FileExistsError:
-                with contextlib.suppress(OSError):
-                    if self._clock() - os.stat(claim).st_mtime > ABANDONED_CLAIM_SECONDS:
-                        os.rmdir(claim)
-                        continue
-                self._sleep(0.2)
+        """Let one at a time put a clone in place, which takes a moment."""
+        claim = Claim(path, CLAIM_SECONDS, sleep=self._sleep)
+        try:
+            claim.take(CLAIM_WAIT_SECONDS, lambda: False)
+        except TimeoutError as problem:
+            raise GitProblem(str(problem)) from None
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):
-                os.rmdir(claim)
+            claim.release()
 
     def _move(self, pin: Pin) -> None:
         """Move a clone to the pin. A marker says that any edits seen meanwhile are git's, should this be cut off."""
@@ -345,12 +340,12 @@ class PinnedClone:
         if self._git(folder, "cat-file", "-e", pin.commit + "^{commit}").code == 0:
             return
         limits = ("-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60")
-        self._git(folder, *limits, "fetch", "--quiet", "--tags", "origin")
+        self._git(folder, *limits, "fetch", "--progress", "--tags", "origin")
         if self._git(folder, "cat-file", "-e", pin.commit + "^{commit}").code == 0:
             return
         # Not on any branch: ask for it by name, and hold it by a reference that counts as the remote's.
         kept = "+{0}:refs/remotes/origin/pinned-{1}".format(pin.commit, pin.commit[:12])
-        answer = self._git(folder, *limits, "fetch", "--quiet", "origin", kept)
+        answer = self._git(folder, *limits, "fetch", "--progress", "origin", kept)
         if answer.code != 0:
             raise GitProblem(
                 "{0} has no commit {1} that can be fetched ({2}): correct the commit or the url of {3}.".format(

@@ -154,7 +154,7 @@ def _result(requests: list[submission.Request], reports: list[submission.Report]
     diffs: list[dict[str, str]] = []
     shown: set[tuple[str, str]] = set()
     for request, report, job in zip(requests, reports, jobs):
-        rehearsed = bool(job.pop("script"))
+        rehearsed = job.pop("rehearsed")
         if report.action == "submitted" or (report.action == "planned" and rehearsed):
             diffs.extend(_new_files(request, str(report.attempt_dir), shown))
     result: dict[str, Any] = {

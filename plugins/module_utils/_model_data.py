@@ -7,9 +7,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import (
+    ATTEMPT,
+    Common,
+    accelerate_run,
+    judge_common,
+    judge_matrix,
+)
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import NAME, Judge
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_wishes import of_accelerate
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import path_problems
 
 MODEL_NAMES = frozenset(("model", "model_revision"))
@@ -25,6 +33,22 @@ _SNAPSHOT = re.compile(r"(/.*/models--[^/]+)/(snapshots/[^/]+)")
 def ceil_div(amount: int, by: int) -> int:
     """Return a quotient of whole numbers, rounded up."""
     return -(-amount // by)
+
+
+def judge_sweep(
+    prefix: str, known: frozenset[str], variables: Mapping[str, Any], site: Mapping[str, Any]
+) -> tuple[Judge, Common, list[tuple[int, int]]]:
+    """Begin to judge a sweep of fine-tunings: unknown names, the common variables, the sizes, model and data.
+
+    :returns: the judge with what it found so far, the common variables, and (nodes, GPUs of a node) of each size.
+    """
+    judge = Judge(prefix, variables)
+    judge.unknown(known)
+    common = judge_common(judge, site)
+    matrix = judge_matrix(judge, "matrix")
+    judge_model(judge)
+    judge_data(judge, site)
+    return judge, common, matrix
 
 
 def judge_model(judge: Judge) -> None:
@@ -86,6 +110,55 @@ def mounts_for(judge: Judge) -> list[str]:
         folder, _inner = _model_folder(model)
         mounts.append("{0}:/models/{1}:ro".format(folder, local_name(folder)))
     return mounts
+
+
+def script_run(
+    judge: Judge,
+    common: Common,
+    workload: str,
+    name: str,
+    size: tuple[int, int],
+    image: Mapping[str, Any],
+    script: tuple[str, str],
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the run of one size of a sweep: a training script of ours in its attempt folder, over model and data.
+
+    :param size: nodes, and GPUs of a node.
+    :param script: the script's name and text.
+    :param more: what else :func:`_accelerate.accelerate_run` takes, such as program and expect.
+    """
+    return accelerate_run(
+        common,
+        workload=workload,
+        name=name,
+        nodes=size[0],
+        gpus_per_node=size[1],
+        launch=[],
+        mounts=mounts_for(judge),
+        workdir=ATTEMPT,
+        image=image,
+        files=dict((script,)),
+        **more,
+    )
+
+
+def wishes_of(
+    judge: Judge, common: Common, workload: str, names: Sequence[str], sizes: Sequence[tuple[int, int]]
+) -> dict[str, Any]:
+    """Return what the role preflight is to look for. Data that will be fetched needs its server until it is there."""
+    given, model = bool(judge.value("data_path")), str(judge.value("model"))
+    data, *models = mounts_for(judge)
+    return of_accelerate(
+        common,
+        workload,
+        names,
+        sizes,
+        image=str(judge.value("container_image") or ""),
+        mounts=[data, *models] if given else models,
+        hub_model="" if model.startswith("/") else model,
+        login_urls=[] if given else [{"url": str(judge.value("data_url")), "unless": given_path(judge)}],
+    )
 
 
 def model_argument(judge: Judge) -> list[str]:

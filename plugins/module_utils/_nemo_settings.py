@@ -31,6 +31,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher impo
     TOKEN,
     read_directives,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_wishes import of_nemo
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
     container_words,
     env_problems,
@@ -137,7 +138,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     :param site: all variables that begin with ``dgxc_``.
     :return: ``problems`` and ``warnings``, lists of sentences, and ``plans``, one for each node count (none if there
         are problems): ``name``, ``overlay`` (text), ``options`` (for sbatch), ``gpu_request`` (sbatch's option for the
-        GPUs and its value), ``ask_for_memory``, ``policy``, ``identity`` and ``expect``.
+        GPUs and its value), ``ask_for_memory``, ``policy``, ``identity`` and ``expect``. ``preflight`` is what the role
+        preflight is to look for.
     """
     judge = Judge(PREFIX, variables)
     judge.problems += site_problems(site)
@@ -215,7 +217,11 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
                     },
                 }
             )
-    return {"problems": judge.problems, "warnings": judge.warnings, "plans": plans}
+    wishes: dict[str, Any] = {}
+    if plans:
+        remote = {key: str(judge.value("launcher_" + key)) for key in ("url", "path", "commit")}
+        wishes = of_nemo(plans, slurm, image or "", mounts, env, remote)
+    return {"problems": judge.problems, "warnings": judge.warnings, "plans": plans, "preflight": wishes}
 
 
 _HEADER = (
@@ -562,8 +568,10 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
-        both = isinstance(value, Mapping) and isinstance(below, Mapping)
-        result[key] = merged(below, value) if both else value  # type: ignore[arg-type]
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            result[key] = merged(below, value)
+        else:
+            result[key] = value
     return result
 
 

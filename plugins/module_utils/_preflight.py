@@ -55,7 +55,8 @@ def error(name: str, evidence: str, remedy: str) -> Check:
 
 
 class Partition(NamedTuple):
-    """A partition. ``max_time`` is in seconds, ``max_nodes`` a number; None stands for no limit."""
+    """A partition. ``max_time`` is in seconds, ``max_nodes`` a number; None stands for no limit. ``own_qos`` is the QOS
+    whose limits the partition has taken over, '' if none."""
 
     name: str
     default: bool
@@ -65,6 +66,7 @@ class Partition(NamedTuple):
     max_nodes: int | None
     accounts: tuple[str, ...]
     qos: tuple[str, ...]
+    own_qos: str = ""
 
 
 class Node(NamedTuple):
@@ -106,6 +108,13 @@ def _limit(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
+def _seconds(text: str) -> int | None:
+    try:
+        return slurm_duration_to_seconds(text)
+    except ValueError:
+        return None
+
+
 def parse_partitions(text: str) -> list[Partition]:
     """Read ``scontrol -o show partition``."""
     found = []
@@ -113,10 +122,7 @@ def parse_partitions(text: str) -> list[Partition]:
         pairs = parse_pairs(line)
         if "PartitionName" not in pairs:
             continue
-        try:
-            longest = slurm_duration_to_seconds(pairs.get("MaxTime", ""))
-        except ValueError:
-            longest = None
+        longest = _seconds(pairs.get("MaxTime", ""))
         found.append(
             Partition(
                 pairs["PartitionName"],
@@ -127,6 +133,7 @@ def parse_partitions(text: str) -> list[Partition]:
                 _limit(pairs.get("MaxNodes", "")),
                 _names(pairs.get("AllowAccounts", "")),
                 _names(pairs.get("AllowQos", "")),
+                pairs.get("QoS", "").replace("N/A", ""),
             )
         )
     return found
@@ -160,22 +167,50 @@ def parse_nodes(text: str) -> dict[str, Node]:
 
 
 class Association(NamedTuple):
-    """What a user may be: account, partition ('' for any), allowed and default QOS."""
+    """What a user may be: account, partition ('' for any), allowed and default QOS, and the longest time limit in
+    seconds, if there is one."""
 
     account: str
     partition: str
     qos: tuple[str, ...]
     default_qos: str
+    max_wall: int | None = None
 
 
 def parse_associations(text: str) -> list[Association]:
-    """Read ``sacctmgr -nP show assoc format=Account,Partition,QOS,DefaultQOS``."""
+    """Read ``sacctmgr -nP show assoc format=Account,Partition,QOS,DefaultQOS,MaxWall``."""
     found = []
     for line in text.splitlines():
         parts = line.split("|")
-        if len(parts) == 4:
-            found.append(Association(parts[0], parts[1], _names(parts[2]), parts[3]))
+        if len(parts) == 5:
+            found.append(Association(parts[0], parts[1], _names(parts[2]), parts[3], _seconds(parts[4])))
     return found
+
+
+def parse_qos_limits(text: str) -> dict[str, int]:
+    """Read ``sacctmgr -nP show qos format=Name,MaxWall``; a QOS without a limit is left out."""
+    rows = [line.split("|") for line in text.splitlines()]
+    found = {row[0]: _seconds(row[1]) for row in rows if len(row) == 2}
+    return {name: limit for name, limit in found.items() if limit is not None}
+
+
+def wall_limits(
+    associations: Sequence[Association], qos_limits: Mapping[str, int], account: str, partition: str, qos: str
+) -> dict[str, int]:
+    """Return the longest time limit that the accounting allows a job, in seconds, by what limits it.
+
+    Of several accounts, without one that is named, none is known to be the job's. A limit of the QOS takes the place of
+    the account's.
+    """
+    rows = [row for row in associations if row.account == account] if account else list(associations)
+    rows = [row for row in rows if row.partition in ("", *partition.split(","))]
+    if len({row.account for row in rows}) != 1:
+        return {}
+    chosen = qos or rows[0].default_qos
+    if chosen in qos_limits:
+        return {"QOS {0}".format(chosen): qos_limits[chosen]}
+    limits = [row.max_wall for row in rows if row.max_wall is not None]
+    return {"account {0}".format(rows[0].account): max(limits)} if len(limits) == len(rows) else {}
 
 
 # Judging it.
@@ -259,10 +294,22 @@ def judge_nodes(partitions: Sequence[Partition], nodes: Mapping[str, Node], want
     return ok(name, seen)
 
 
-def judge_time(partitions: Sequence[Partition], wanted: str) -> Check:
-    """Whether the time limit fits. Most sites accept a job that asks for more, and let it wait for ever."""
+def judge_time(partitions: Sequence[Partition], wanted: str, others: Mapping[str, int] | None = None) -> Check:
+    """Whether the time limit fits. Most sites accept a job that asks for more, and let it wait for ever.
+
+    :param others: further limits, as wall_limits tells them.
+    """
     name = "slurm.time_limit"
     seconds = slurm_duration_to_seconds(wanted)
+    for what, limit in (others or {}).items():
+        if seconds is None or seconds > limit:
+            return error(
+                name,
+                "{0} is wanted and the {1} allows {2}".format(wanted, what, _hours(limit)),
+                "shorten the workload's time limit to {0}, or choose another {1}".format(
+                    _hours(limit), "dgxc_slurm_qos" if what.startswith("QOS") else "dgxc_slurm_account"
+                ),
+            )
     limits = [partition.max_time for partition in partitions]
     if not limits:
         return ok(name, "no partition whose limit could be compared")
@@ -446,6 +493,54 @@ def judge_quota(used: int, limit: int, least_gigabytes: float) -> Check:
             "free some, ask for a larger quota, or lower preflight_space_gb",
         )
     return ok("storage.quota", seen)
+
+
+#: The release of Pyxis that brought an option of srun; the others are in every release since 0.7.
+PYXIS_SINCE = {
+    "container-entrypoint": "0.8",
+    "no-container-entrypoint": "0.8",
+    "container-writable": "0.11",
+    "container-readonly": "0.11",
+    "container-env": "0.15",
+    "container-entrypoint-log": "0.20",
+    "container-unshare": "0.24",
+}
+#: What every release of Pyxis since 0.8 asks for.
+ENROOT_LEAST = (3, 1)
+
+
+def pyxis_options(text: str) -> list[str]:
+    """Return the options of Pyxis, without dashes in front, that the text of ``srun --help`` lists."""
+    return sorted(set(re.findall(r"--((?:no-)?container-[a-z]+(?:-[a-z]+)*)", text)))
+
+
+def judge_pyxis(name: str, where: str, listed: Iterable[str], wanted: Iterable[str]) -> Check:
+    """Whether srun has the options of Pyxis that a run is started with. ``where`` is the host."""
+    there = set(listed)
+    if "container-image" not in there:
+        return error(
+            name,
+            "srun{0} has no option --container-image".format(where),
+            "ask the administrators for Pyxis, built for exactly this Slurm, in plugstack.conf of the login node and of"
+            " every node; if Slurm was updated, it has to be built anew. Without it a training would run outside its"
+            " container",
+        )
+    absent = sorted(set(wanted) - there)
+    if not absent:
+        return ok(name, "srun{0} takes --container-image and all other options that are wanted".format(where))
+    releases = [PYXIS_SINCE[option] for option in absent if option in PYXIS_SINCE]
+    newest = max(releases, key=lambda release: [int(part) for part in release.split(".")], default="0.15")
+    return error(
+        name,
+        "srun{0} does not know {1}".format(where, ", ".join("--" + option for option in absent)),
+        "ask the administrators for Pyxis {0} or newer".format(newest),
+    )
+
+
+def enroot_too_old(version: str) -> bool:
+    """Whether an Enroot is older than Pyxis supports."""
+    numbers = tuple(int(number) for number in re.findall(r"[0-9]+", version)[:2])
+    return bool(numbers) and numbers < ENROOT_LEAST
 
 
 def judge_python(version: str, controller: str, executable: str) -> Check:

@@ -9,6 +9,8 @@ This file is private to the collection.
 
 from __future__ import annotations
 
+import concurrent.futures
+import functools
 import os
 import platform
 import re
@@ -52,7 +54,9 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._squashfs import No
 #: Seconds for one question to Slurm; squeue and sinfo give up after about 20 s by themselves.
 QUERY_SECONDS = 60.0
 #: Seconds for one question to a Git server or a web server.
-NETWORK_SECONDS = 20.0
+NETWORK_SECONDS = 10.0
+#: Questions that are asked at the same time.
+SIDE_BY_SIDE = 8
 #: The most requests that are tried in place of one that was refused.
 MOST_TRIES = 60
 #: Where sites keep Slurm's commands, if not on PATH.
@@ -70,6 +74,16 @@ SHARED_FILE_SYSTEMS = frozenset(("lustre", "nfs", "nfs4", "gpfs", "beegfs", "cep
 SLURM_MODULE = "slurm"
 # A job that never runs.
 _SCRIPT = "#!/bin/bash\n{directives}hostname\n"
+
+# Questions that are put ahead of their turn.
+_VERSION = ("sinfo", "--version")
+_ENROOT_VERSION = ("enroot", "version")
+_SRUN_HELP = ("srun", "--help")
+_PARTITIONS = ("scontrol", "-o", "show", "partition")
+_NODES = ("sinfo", "-h", "-N", "-a", "-o", preflight.NODE_FORMAT)
+_ASSOCIATION = "format=Account,Partition,QOS,DefaultQOS,MaxWall"
+_QOS = ("sacctmgr", "-n", "-P", "show", "qos", "format=Name,MaxWall")
+_JOBS = ("sacct", "-X", "-n", "-P", "-S", "now-1hours", "-o", "JobID")
 
 # (address, environment) -> HTTP status
 Fetch = Callable[[str, Mapping[str, str]], int]
@@ -118,21 +132,44 @@ def fetch_status(address: str, environment: Mapping[str, str]) -> int:
         raise OSError(str(problem.reason)) from None
 
 
+class _Ahead:
+    """Answers to questions that were put ahead of their turn, side by side. Each is given once; others are asked
+    now."""
+
+    def __init__(self) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE)
+        self._begun: dict[Any, concurrent.futures.Future[Any]] = {}
+
+    def begin(self, key: Any, question: Callable[[], Any]) -> None:
+        """Put a question now, whose answer is wanted later."""
+        if key not in self._begun:
+            self._begun[key] = self._pool.submit(question)
+
+    def answer(self, key: Any, question: Callable[[], Any]) -> Any:
+        """Return the answer, and raise what the question raised."""
+        begun = self._begun.pop(key, None)
+        return question() if begun is None else begun.result()
+
+
 class LoginNode:
     """The checks that can be made from the login node. Each method returns the checks of one subject."""
 
     def __init__(self, place: Place, settings: Mapping[str, Any]) -> None:
         self._place = place
         self._settings = settings
+        self._ahead = _Ahead()
         self._environment: dict[str, str] = dict(place.environment)
         self._environment.update({str(k): str(v) for k, v in (settings.get("environment") or {}).items()})
         self._slurm: dict[str, str] | None = None
         self.facts: dict[str, Any] = {}
 
     def checks(self) -> list[Check]:
-        """All checks, in the order in which a person would make them."""
+        """All checks, in the order in which a person would make them. What takes time is asked ahead, side by side."""
+        self._begin_network()
         found = [self._python(), *self._find_slurm()]
+        self._begin_image()
         if self._slurm is not None:
+            self._begin_slurm()
             found += self._ask_slurm()
             found += self._containers()
         found += self._storage()
@@ -168,13 +205,9 @@ class LoginNode:
             ),
             "?",
         )
-        on_path = any(
-            os.path.exists(os.path.join(candidate, "sbatch"))
-            for candidate in self._environment.get("PATH", "").split(":")
-            if candidate
-        )
+        plain = all(self._slurm.get(name) == self._environment.get(name) for name in ("PATH", "SLURM_CONF"))
         how = "dgxc_slurm_bin_dir" if folder else "the modules " + ", ".join(modules) if modules else ""
-        how = how or ("the PATH of a plain command" if on_path else "a login shell")
+        how = how or ("the PATH of a plain command" if plain else "a login shell")
         self.facts["slurm"] = {"found": how, "folder": place}
         return [ok("slurm.commands", "in {0}, by {1}".format(place, how))]
 
@@ -199,17 +232,56 @@ class LoginNode:
         remedy = re.sub(r"^.*?: set ", "set ", said, flags=re.DOTALL).rstrip(".")
         return remedy if remedy.startswith("set ") else "correct dgxc_environment_modules or dgxc_slurm_bin_dir"
 
+    # --- questions ahead of their turn ---
+
+    def _begin_network(self) -> None:
+        """What needs no Slurm."""
+        for address in self._remotes():
+            self._ahead.begin(("git", address), functools.partial(self._ask_remote, address))
+        for address in self._addresses():
+            self._ahead.begin(("url", address), functools.partial(self._ask_address, address))
+
+    def _begin_image(self) -> None:
+        reference = _reference_of(str(self._settings.get("image") or ""))
+        if reference is not None:
+            self._ahead.begin("image", lambda: self._place.ask(self._enroot_environment())(reference))
+
+    def _begin_slurm(self) -> None:
+        for command in (_PARTITIONS, _NODES, _JOBS, self._associations(), _SRUN_HELP, _VERSION, _ENROOT_VERSION):
+            self._ahead.begin(command, functools.partial(self._ask, command))
+        if self._settings.get("time_limit"):
+            self._ahead.begin(_QOS, functools.partial(self._ask, _QOS))
+        options = dict(self._settings.get("options") or {})
+        self._ahead.begin("request", lambda: self._test(options))
+
     # --- Slurm ---
 
-    def _query(self, *command: str) -> Finished:
+    def _ask(self, command: Sequence[str]) -> Finished:
         return self._place.run(command, self._slurm or {}, None, QUERY_SECONDS)
+
+    def _query(self, *command: str) -> Finished:
+        answer: Finished = self._ahead.answer(command, lambda: self._ask(command))
+        return answer
+
+    def _associations(self) -> tuple[str, ...]:
+        user = "user=" + self._place.user
+        return ("sacctmgr", "-n", "-P", "show", "assoc", "where", user, _ASSOCIATION)
+
+    def _versions(self) -> None:
+        """Ask for the versions, and for the options of Pyxis, which tells none."""
+        questions: tuple[tuple[str, ...], ...] = (_VERSION, _ENROOT_VERSION, _SRUN_HELP)
+        asked = {command: self._query(*command) for command in questions}
+        self.facts["versions"] = find_versions(
+            lambda command, _environment, _folder, _limit: asked[tuple(command)], self._slurm or {}
+        )
+        self.facts["pyxis_options"] = preflight.pyxis_options(asked[_SRUN_HELP].out)
 
     def _ask_slurm(self) -> list[Check]:
         settings = self._settings
-        versions = find_versions(self._place.run, self._slurm or {})
-        self.facts["versions"] = versions
+        self._versions()
+        versions = self.facts["versions"]
         found = [self._version(versions.get("slurm", ""))]
-        answer = self._query("scontrol", "-o", "show", "partition")
+        answer = self._query(*_PARTITIONS)
         if answer.code != 0:
             return [
                 *found,
@@ -217,7 +289,7 @@ class LoginNode:
             ]
         found.append(ok("slurm.controller", "answers"))
         partitions = preflight.parse_partitions(answer.out)
-        nodes = preflight.parse_nodes(self._query("sinfo", "-h", "-N", "-a", "-o", preflight.NODE_FORMAT).out)
+        nodes = preflight.parse_nodes(self._query(*_NODES).out)
         chosen = preflight.chosen_partitions(partitions, settings.get("partition") or "")
         count, gpus = int(settings.get("nodes") or 1), int(settings.get("gpus_per_node") or 0)
         self._partition_facts(partitions, nodes)
@@ -227,7 +299,9 @@ class LoginNode:
         if chosen:
             found.append(preflight.judge_nodes(chosen, nodes, count))
             if settings.get("time_limit"):
-                found.append(preflight.judge_time(chosen, settings["time_limit"]))
+                found.append(
+                    preflight.judge_time(chosen, settings["time_limit"], self._wall_limits(chosen, associations))
+                )
             if gpus:
                 found.append(preflight.judge_gpus(chosen, nodes, gpus, settings.get("gpu_type") or "", count))
         if settings.get("reservation"):
@@ -239,11 +313,10 @@ class LoginNode:
         return found
 
     def _controller_remedy(self) -> str:
-        """A plain command may find a Slurm that is not the cluster's, where a login shell finds the right one."""
-        if not (self._settings.get("environment_modules") or self._settings.get("slurm_bin_dir")):
-            folder = self._login_shell_folder()
-            if folder:
-                return "set dgxc_slurm_bin_dir to {0}, where a login shell finds Slurm".format(folder)
+        """What was named may be a Slurm that is not the cluster's, where a login shell finds the right one."""
+        folder = self._login_shell_folder()
+        if folder and folder != (self.facts.get("slurm") or {}).get("folder"):
+            return "set dgxc_slurm_bin_dir to {0}, where a login shell finds Slurm".format(folder)
         return "wait and repeat; if it stays so, the administrators have to look at slurmctld"
 
     def _login_shell_folder(self) -> str:
@@ -271,7 +344,7 @@ class LoginNode:
     def _accounting(self) -> tuple[list[preflight.Association], list[Check]]:
         name = "slurm.accounting"
         settings = self._settings
-        answer = self._query("sacct", "-X", "-n", "-P", "-S", "now-1hours", "-o", "JobID")
+        answer = self._query(*_JOBS)
         meaning = NO_ANSWER if answer.code == TIMED_OUT else query_meaning(answer.code, answer.err)
         if meaning == DISABLED:
             self.facts["accounting"] = False
@@ -287,10 +360,7 @@ class LoginNode:
         if meaning == NO_ANSWER:
             return [], [warning(name, _said(answer, "sacct"), "runs are followed through the queue until it answers")]
         found = [ok(name, "answers")]
-        answer = self._query(
-            "sacctmgr", "-n", "-P", "show", "assoc", "where", "user=" + self._place.user,
-            "format=Account,Partition,QOS,DefaultQOS",
-        )  # fmt: skip
+        answer = self._query(*self._associations())
         if answer.code != 0:
             return [], [*found, warning("slurm.account", _said(answer, "sacctmgr"), "nothing, if jobs are accepted")]
         associations = preflight.parse_associations(answer.out)
@@ -301,6 +371,16 @@ class LoginNode:
         if settings.get("qos"):
             found.append(preflight.judge_qos(associations, settings["qos"], account))
         return associations, found
+
+    def _wall_limits(
+        self, chosen: Sequence[preflight.Partition], associations: Sequence[preflight.Association]
+    ) -> dict[str, int]:
+        if not associations or any(partition.own_qos for partition in chosen):
+            # A partition's own QOS has the last word; sbatch tells it.
+            return {}
+        qos_limits = preflight.parse_qos_limits(self._query(*_QOS).out)
+        names = (str(self._settings.get(name) or "") for name in ("account", "partition", "qos"))
+        return preflight.wall_limits(associations, qos_limits, *names)
 
     def _partition_facts(self, partitions: Sequence[preflight.Partition], nodes: Mapping[str, preflight.Node]) -> None:
         self.facts["partitions"] = [
@@ -332,7 +412,7 @@ class LoginNode:
         """Let Slurm say what it thinks of the request, and if it refuses, find the facts that it would take."""
         name = "slurm.request"
         options = dict(self._settings.get("options") or {})
-        answer = self._test(options)
+        answer: Finished = self._ahead.answer("request", lambda: self._test(options))
         said = _test_lines(answer)
         if answer.code == 0:
             return ok(name, said[-1] if said else "accepted")
@@ -432,26 +512,24 @@ class LoginNode:
 
     # --- containers ---
 
+    def _enroot_environment(self) -> dict[str, str]:
+        """Where Enroot keeps what, as it will find it: by the site's profile and the variables of the role image."""
+        found = dict(self._environment if self._slurm is None else self._slurm)
+        given = self._settings.get("enroot_environment") or {}
+        found.update({str(name): os.path.expanduser(str(value)) for name, value in given.items()})
+        return found
+
     def _containers(self) -> list[Check]:
         versions = self.facts["versions"]
-        found = []
-        if versions.get("pyxis"):
-            found.append(ok("pyxis.login", "srun takes --container-image"))
-        else:
-            found.append(
-                error(
-                    "pyxis.login",
-                    "srun has no option --container-image",
-                    "ask the administrators for Pyxis, built for exactly this Slurm, in plugstack.conf; if Slurm was"
-                    " updated, it has to be built anew",
-                )
-            )
+        wanted = self._settings.get("pyxis_options") or []
+        found = [preflight.judge_pyxis("pyxis.login", "", self.facts["pyxis_options"], wanted)]
         version = versions.get("enroot", "")
-        home = self._environment.get("HOME", "/")
-        cache = self._environment.get("ENROOT_CACHE_PATH") or os.path.join(
-            self._environment.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "enroot"
+        environment = self._enroot_environment()
+        home = environment.get("HOME", "/")
+        cache = environment.get("ENROOT_CACHE_PATH") or os.path.join(
+            environment.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "enroot"
         )
-        temporary = self._environment.get("ENROOT_TEMP_PATH") or self._environment.get("TMPDIR") or "/tmp"
+        temporary = environment.get("ENROOT_TEMP_PATH") or environment.get("TMPDIR") or "/tmp"
         self.facts["enroot_paths"] = {"cache": cache, "temporary": temporary}
         if not version:
             found.append(
@@ -461,6 +539,9 @@ class LoginNode:
                     "images cannot be imported here: import them in a job, or load the module that brings it",
                 )
             )
+            return found
+        if preflight.enroot_too_old(version):
+            found.append(warning("enroot.login", version, "ask the administrators for Enroot 3.1 or newer"))
             return found
         small = [
             "{0} has {1:.0f} GB free".format(path, self._place.free(path) / preflight.GIGABYTE)
@@ -522,7 +603,7 @@ class LoginNode:
 
     def _credentials(self) -> list[Check]:
         """Enroot's file of credentials, if there is one: who may read it. Whether they work, the image tells."""
-        path = credentials_path(self._environment)
+        path = credentials_path(self._enroot_environment())
         try:
             mode = stat.S_IMODE(os.stat(path).st_mode)
         except OSError:
@@ -573,11 +654,13 @@ class LoginNode:
     def _reference(self, reference: Reference) -> Check:
         name = "image"
         try:
-            manifest = self._place.ask(self._environment)(reference)
+            manifest = self._ahead.answer("image", lambda: self._place.ask(self._enroot_environment())(reference))
         except RegistryProblem as problem:
             said = str(problem)
             if re.search(r"error code: 40[13]", said):
-                return error(
+                # A play that brings credentials puts them there later.
+                verdict = warning if self._settings.get("credentials_follow") else error
+                return verdict(
                     name,
                     "{0} refuses to show {1} ({2})".format(reference.host, reference.docker, last_line(said)),
                     "put the credentials for {0} into ~/.config/enroot/.credentials on the login node (for NGC: user"
@@ -621,15 +704,34 @@ class LoginNode:
             ]
         return [ok("mounts.login", ", ".join(paths))] if paths else []
 
+    def _remotes(self) -> list[str]:
+        """The Git remotes that have to be asked: not one whose commit is already in its place."""
+        found = []
+        for given in self._settings.get("git_remotes") or []:
+            remote = given if isinstance(given, Mapping) else {"url": given}
+            folder, commit = str(remote.get("path") or ""), str(remote.get("commit") or "")
+            if not (folder and commit and _checked_out(folder) == commit):
+                found.append(str(remote["url"]))
+        return list(dict.fromkeys(found))
+
+    def _addresses(self) -> list[str]:
+        """The web servers that have to be asked: not one for data that is already there."""
+        found = []
+        for given in self._settings.get("urls") or []:
+            place = given if isinstance(given, Mapping) else {"url": given}
+            if not (place.get("unless") and os.path.exists(str(place["unless"]))):
+                found.append(str(place["url"]))
+        return list(dict.fromkeys(found))
+
     def _network(self) -> list[Check]:
         found = []
-        for address in self._settings.get("git_remotes") or []:
-            found.append(self._remote(str(address)))
-        for address in self._settings.get("urls") or []:
-            host = re.sub(r"^[a-z]+://([^/]*@)?([^/:]+).*$", r"\2", str(address))
+        for address in self._remotes():
+            found.append(self._remote(address))
+        for address in self._addresses():
+            host = re.sub(r"^[a-z]+://([^/]*@)?([^/:]+).*$", r"\2", address)
             name = "network." + host
             try:
-                status = self._place.fetch(str(address), self._environment)
+                status = self._ahead.answer(("url", address), functools.partial(self._ask_address, address))
             except (OSError, ValueError) as problem:
                 found.append(
                     error(
@@ -646,14 +748,20 @@ class LoginNode:
                 found.append(ok(name, "answers"))
         return found
 
-    def _remote(self, address: str) -> Check:
-        shown = re.sub(r"//[^/@]*@", "//", address)
-        name = "git." + (re.sub(r"(\.git)?/*$", "", shown).rpartition("/")[2] or "remote")
+    def _ask_address(self, address: str) -> int:
+        return self._place.fetch(address, self._environment)
+
+    def _ask_remote(self, address: str) -> Finished:
         environment = dict(
             self._environment, GIT_TERMINAL_PROMPT="0", GIT_ASKPASS="true", GIT_SSH_COMMAND="ssh -o BatchMode=yes",
             LC_ALL="C.UTF-8",
         )  # fmt: skip
-        answer = self._place.run(["git", "ls-remote", "--", address, "HEAD"], environment, "/", NETWORK_SECONDS)
+        return self._place.run(["git", "ls-remote", "--", address, "HEAD"], environment, "/", NETWORK_SECONDS)
+
+    def _remote(self, address: str) -> Check:
+        shown = re.sub(r"//[^/@]*@", "//", address)
+        name = "git." + (re.sub(r"(\.git)?/*$", "", shown).rpartition("/")[2] or "remote")
+        answer: Finished = self._ahead.answer(("git", address), lambda: self._ask_remote(address))
         if answer.code == 0:
             return ok(name, "{0} answers".format(shown))
         said = (
@@ -683,9 +791,10 @@ class LoginNode:
         self.facts["slurm_bin_dir"] = self._settings.get("slurm_bin_dir") or "" if self._slurm is not None else ""
         self.facts["environment_modules"] = list(self._settings.get("environment_modules") or [])
         if self._slurm is not None:
-            self.facts["versions"] = find_versions(self._place.run, self._slurm)
-            partitions = preflight.parse_partitions(self._query("scontrol", "-o", "show", "partition").out)
-            nodes = preflight.parse_nodes(self._query("sinfo", "-h", "-N", "-a", "-o", preflight.NODE_FORMAT).out)
+            self._begin_slurm()
+            self._versions()
+            partitions = preflight.parse_partitions(self._query(*_PARTITIONS).out)
+            nodes = preflight.parse_nodes(self._query(*_NODES).out)
             self._partition_facts(partitions, nodes)
             self._accounting()
         self.facts["shared_folders"] = shared_folders(_mounts_of_this_host(), self._place.user, os.path.isdir)
@@ -717,7 +826,7 @@ class LoginNode:
             if self._slurm is None:
                 problems = problems or found
                 continue
-            answer = self._query("scontrol", "-o", "show", "partition")
+            answer = self._ask(_PARTITIONS)
             if answer.code == 0:
                 return []
             if first is None:
@@ -751,6 +860,25 @@ def _test_lines(answer: Finished) -> list[str]:
     """What ``sbatch --test-only`` said, without its own names in front."""
     lines = [re.sub(r"^(?:sbatch: )?(?:error: )?", "", line).strip() for line in answer.err.splitlines()]
     return [re.sub(r"^Job [0-9]+ to", "would", line) for line in lines if line]
+
+
+def _reference_of(image: str) -> Reference | None:
+    """Return an image's reference, and None for a file or for what cannot be read."""
+    if not image or is_file(image):
+        return None
+    try:
+        return parse(image)
+    except ValueError:
+        return None
+
+
+def _checked_out(folder: str) -> str:
+    """Return the commit that a clone stands on without a branch, as a pinned one does; '' for any other folder."""
+    try:
+        with open(os.path.join(folder, ".git", "HEAD"), encoding="ascii", errors="replace") as stream:
+            return stream.readline().strip()
+    except OSError:
+        return ""
 
 
 def _mounts_of_this_host() -> str:

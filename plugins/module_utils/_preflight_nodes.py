@@ -18,7 +18,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _preflight as preflight
 from ansible_collections.dgxc.workloads.plugins.module_utils._files import pretty_json, read_json_object, write_text
-from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import Check, error, ok, warning
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import ERROR, Check, error, ok, warning
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import Finished, Run, last_line
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_parse import parse_submit_output
 
@@ -53,7 +53,7 @@ def asked(settings: Mapping[str, Any]) -> dict[str, Any]:
         "options": {str(key): str(value) for key, value in (settings.get("options") or {}).items()},
         "nodes": int(settings.get("nodes") or 1),
         "paths": sorted({str(path) for path in settings.get("paths") or []}),
-        "urls": sorted({str(address) for address in settings.get("urls") or []}),
+        "urls": sorted({str(url) for name in ("urls", "wished_urls") for url in settings.get(name) or []}),
     }
 
 
@@ -106,7 +106,7 @@ look() {{
     say time "$(date +%s)"
     say system "$(. /etc/os-release 2> /dev/null && echo "$PRETTY_NAME")"
     say token "$(cat "$folder/{token}" 2> /dev/null)"
-    if srun --help 2> /dev/null | grep -q -e --container-image; then say pyxis yes; else say pyxis no; fi
+    say pyxis "$(srun --help 2> /dev/null | grep -o -E -e '--(no-)?container-[a-z-]+' | sort -u | tr '\n' ' ')"
     say enroot "$(enroot version 2> /dev/null)"
     say gpus_slurm "${{SLURM_GPUS_ON_NODE:-}}"
     if command -v nvidia-smi > /dev/null; then
@@ -127,7 +127,12 @@ look() {{
         if [ -e "$path" ]; then say "path $path" yes; else say "path $path" no; fi
     done
     for address in "${{addresses[@]}}"; do
-        say "url $address" "$(curl -sSIL -o /dev/null -m 15 -w '%{{http_code}}' "$address" 2> /dev/null || true)"
+        status=$(curl -sSIL -o /dev/null -m 15 -w '%{{http_code}}' "$address" 2> /dev/null)
+        case $? in
+            60 | 77) status=certificate ;;
+            127) status=unknown ;;
+        esac
+        say "url $address" "$status"
     done
 }}
 
@@ -322,7 +327,9 @@ def judge(
     for check in (_shared, _gpus, _pyxis, _enroot, _home, _clock):
         found += check(nodes, {**wanted, "time": record.get("time")})
     found += _paths(nodes, questions["paths"])
-    found += _urls(nodes, questions["urls"])
+    wished = [url for url in wanted.get("wished_urls") or [] if url not in (wanted.get("urls") or [])]
+    found += _urls(nodes, [url for url in questions["urls"] if url not in wished], error)
+    found += _urls(nodes, wished, warning)
     return found
 
 
@@ -376,16 +383,12 @@ def _gpus(nodes: Nodes, wanted: Mapping[str, Any]) -> list[Check]:
 
 
 def _pyxis(nodes: Nodes, wanted: Mapping[str, Any]) -> list[Check]:
-    without = _where(nodes, "pyxis", "no")
-    if without:
-        return [
-            error(
-                "node.pyxis",
-                "srun on {0} has no option --container-image".format(without),
-                "ask the administrators for Pyxis on every node: a training would run outside its container there",
-            )
-        ]
-    return [ok("node.pyxis", "srun takes --container-image")]
+    options = wanted.get("pyxis_options") or []
+    found = [
+        preflight.judge_pyxis("node.pyxis", " on " + node, preflight.pyxis_options(said.get("pyxis", "")), options)
+        for node, said in sorted(nodes.items())
+    ]
+    return [next((check for check in found if check.verdict == ERROR), found[0])]
 
 
 def _enroot(nodes: Nodes, wanted: Mapping[str, Any]) -> list[Check]:
@@ -395,6 +398,8 @@ def _enroot(nodes: Nodes, wanted: Mapping[str, Any]) -> list[Check]:
             error("node.enroot", "there is no enroot on {0}".format(without), "ask the administrators for Enroot there")
         ]
     versions = sorted({said["enroot"] for said in nodes.values()})
+    if any(preflight.enroot_too_old(version) for version in versions):
+        return [error("node.enroot", ", ".join(versions), "ask the administrators for Enroot 3.1 or newer")]
     small = [
         "{0} on {1} has {2:.0f} GB".format(key[len("space ") :], node, int(value) * 1024 / preflight.GIGABYTE)
         for node, said in sorted(nodes.items())
@@ -449,17 +454,32 @@ def _paths(nodes: Nodes, paths: Sequence[str]) -> list[Check]:
     return [ok("node.mounts", ", ".join(paths))] if paths else []
 
 
-def _urls(nodes: Nodes, urls: Sequence[str]) -> list[Check]:
-    silent = sorted(
-        {address for address in urls for said in nodes.values() if said.get("url " + address) in ("", "000")}
-    )
-    if silent:
-        return [
-            error(
-                "node.network",
-                "compute nodes get no answer from {0}".format(", ".join(silent)),
-                "set dgxc_proxies if the site has proxies, or bring models and data to the shared storage and work"
-                " offline",
+def _urls(nodes: Nodes, urls: Sequence[str], verdict: Callable[[str, str, str], Check]) -> list[Check]:
+    """``verdict`` is what it is when a node gets no answer."""
+    name = "node.network"
+
+    def of(*answers_: str) -> str:
+        hit = {address for address in urls for said in nodes.values() if said.get("url " + address) in answers_}
+        return ", ".join(sorted(hit))
+
+    found = []
+    if of("", "000"):
+        found.append(
+            verdict(
+                name,
+                "compute nodes get no answer from {0}".format(of("", "000")),
+                "set dgxc_proxies if the site has proxies, or bring images, models and data to the shared storage and"
+                " work offline",
             )
-        ]
-    return [ok("node.network", ", ".join(urls))] if urls else []
+        )
+    if of("certificate"):
+        found.append(
+            warning(
+                name,
+                "compute nodes do not trust the certificate of {0}".format(of("certificate")),
+                "ask the administrators to make it known there, if Enroot has no setting for it",
+            )
+        )
+    if of("unknown"):
+        found.append(warning(name, "compute nodes have no curl to ask {0} with".format(of("unknown")), "ask for it"))
+    return found or ([ok(name, ", ".join(urls))] if urls else [])

@@ -11,9 +11,12 @@ inherits an enclosing job's SLURM_* variables, or a clone that hangs on a dead n
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
-from typing import Callable, Mapping, NamedTuple, Sequence
+import threading
+import time
+from typing import IO, Callable, Mapping, NamedTuple, Sequence
 
 # Answers of run() for what never became an exit code: the shell's own for "not found", timeout(1)'s for "too long".
 NOT_FOUND = 127
@@ -57,10 +60,35 @@ class EnvironmentProblem(Exception):
     """The login shell or an environment module did not do its part; the text is a sentence for the user."""
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], folder: str | None, limit: float) -> Finished:
-    """Run a command without a terminal and without input, and end it with all its children when the time is over."""
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: str | None,
+    limit: float,
+    listen: Callable[[str], None] | None = None,
+) -> Finished:
+    """Run a command without a terminal and without input, and end it with all its children when the time is over.
+
+    :param listen: takes each line of both outputs when it is said, and what a bar shows as well.
+    """
+    process = start(command, environment, folder)
+    if isinstance(process, Finished):
+        return process
+    outputs = Outputs(process, listen)
+    if outputs.end_within(limit):
+        return Finished(process.returncode, *outputs.text())
+    # Its own session is its own process group: children of git and pip go with it.
+    os.killpg(process.pid, signal.SIGKILL)
+    outputs.end_within()
+    return Finished(TIMED_OUT, *outputs.text())
+
+
+def start(
+    command: Sequence[str], environment: Mapping[str, str], folder: str | None
+) -> subprocess.Popen[bytes] | Finished:
+    """Start a command in a session of its own, or return the answer that it could not be started."""
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             list(command),
             env=dict(environment),
             cwd=folder,
@@ -71,15 +99,52 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: str | No
         )
     except OSError as error:
         return Finished(NOT_FOUND, "", "{0}: {1}".format(command[0], error.strerror or error))
-    try:
-        out, err = process.communicate(timeout=limit)
-        code = process.returncode
-    except subprocess.TimeoutExpired:
-        # Its own session is its own process group: children of git and pip go with it.
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
-        code = TIMED_OUT
-    return Finished(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+class Outputs:
+    """The two outputs of a process, read as they come."""
+
+    def __init__(self, process: subprocess.Popen[bytes], listen: Callable[[str], None] | None = None) -> None:
+        self._process, self._listen = process, listen
+        self._said: list[list[bytes]] = [[], []]
+        self._threads = [
+            threading.Thread(target=self._read, args=(stream, pieces), daemon=True)
+            for stream, pieces in zip((process.stdout, process.stderr), self._said)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, stream: IO[bytes], pieces: list[bytes]) -> None:
+        unfinished = b""
+        with stream:
+            while True:
+                piece = os.read(stream.fileno(), 1 << 16)
+                if not piece:
+                    return
+                pieces.append(piece)
+                if self._listen is not None:
+                    *lines, unfinished = re.split(rb"[\r\n]", unfinished[-4096:] + piece)
+                    full = [line for line in lines if line.strip()]
+                    if full:
+                        self._listen(full[-1].decode("utf-8", "replace"))
+
+    def end_within(self, seconds: float | None = None) -> bool:
+        """Wait until both outputs are read to their end and the process has ended. Tell whether that is so."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in self._threads):
+            return False
+        try:
+            self._process.wait(None if deadline is None else max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def text(self) -> tuple[str, str]:
+        """Return what was said so far."""
+        out, err = (b"".join(pieces).decode("utf-8", "replace") for pieces in self._said)
+        return out, err
 
 
 def cleaned(environment: Mapping[str, str], additions: Mapping[str, str] | None = None) -> dict[str, str]:

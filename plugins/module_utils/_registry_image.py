@@ -70,7 +70,8 @@ class Transfer:
             return Outcome("unchanged", before, there.digest, there.size, image_id)
         if check:
             return Outcome("pushed", before, "", 0, image_id)
-        self._engine.tag(name, reference)
+        # By its id: another build may give the name to another image at any time.
+        self._engine.tag(image_id, reference)
         self._repeat(lambda: self._engine.push(reference, self._user))
         there = self._ask(reference, str(image.get("Architecture") or ""))
         if there is None or not same_image(image, there):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import re
 from typing import Any, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._files import canonical_json
@@ -35,6 +36,8 @@ RUN_FIELDS: dict[str, Any] = {
     "retry_on_policy_limit": False,
     "after": "",
 }
+#: A name that becomes one folder.
+_FOLDER = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _REQUIRED = ("name", "workload", "script", "files")
 #: What changes the result of a run, and so makes it another one.
 _KEY_FIELDS = ("files", "script", "options", "identity")
@@ -45,7 +48,7 @@ class RunError(Exception):
 
 
 def complete_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """The run with every field. Raises RunError for an unknown or a missing field, or an expectation nobody knows."""
+    """The run with every field. Raises RunError for a field that is unknown, missing or wrong."""
     label = "run {!r}".format(run.get("name", "without a name"))
     for field in run:
         if field not in RUN_FIELDS:
@@ -55,6 +58,15 @@ def complete_run(run: Mapping[str, Any]) -> dict[str, Any]:
     for field in _REQUIRED:
         if not run.get(field):
             raise RunError(f"{label} has no {field}; give one.")
+    if not re.fullmatch(_FOLDER, str(run["workload"])):
+        raise RunError(
+            "{} has the workload {!r}, which names a folder; use letters, digits, dots, underscores and dashes.".format(
+                label, run["workload"]
+            )
+        )
+    for stream in run.get("logs") or {}:
+        if stream not in ("stdout", "stderr"):
+            raise RunError(f"{label}: logs has the unknown entry {stream!r}; it may have stdout and stderr.")
     problems = expectation_problems(run.get("expect") or {})
     if problems:
         raise RunError("{}: {}".format(label, " ".join(problems)))

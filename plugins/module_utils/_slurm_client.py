@@ -43,6 +43,15 @@ CLOCK_SKEW = 300
 _FOREIGN_PREFIXES = ("SBATCH_", "SLURM_", "SLURMD_", "SQUEUE_", "SACCT_", "SCANCEL_", "SINFO_", "SRUN_", "SALLOC_")
 _FOREIGN_PREFIXES_MPI = ("PMI_", "PMIX_", "PMI2_")
 _KEPT = frozenset(["SLURM_CONF"])
+#: Where the Slurm of a distribution's package is, and where it would have its configuration: Debian's and Ubuntu's,
+#: Fedora's and EPEL's, and what sackd and slurmd write on a site without configuration files.
+_PACKAGED_FOLDERS = frozenset(("/usr/bin", "/bin"))
+_PACKAGED_CONFIGURATIONS = (
+    "/etc/slurm/slurm.conf",
+    "/etc/slurm-llnl/slurm.conf",
+    "/run/slurm/conf/slurm.conf",
+    "/run/slurm/slurm.conf",
+)
 
 
 class SlurmNotFound(Exception):
@@ -74,8 +83,9 @@ def find_environment(
     """The cleaned environment in which `sbatch`, `squeue`, `sacct` and `scancel` are found.
 
     In this order: `slurm_bin_dir` goes first on PATH; else `environment_modules` are loaded in a login shell; else the
-    PATH as it is, if sbatch is there; else a login shell's. Raises SlurmNotFound with a sentence that names the
-    setting to correct. A login shell may print what it likes: only what follows our mark is read.
+    PATH as it is, if sbatch is there; else a login shell's. A distribution's package that has no configuration does not
+    count: a login shell may find the site's own Slurm, or set SLURM_CONF. Raises SlurmNotFound with a sentence that
+    names the setting to correct. A login shell may print what it likes: only what follows our mark is read.
     """
     if slurm_bin_dir:
         if not exists(os.path.join(slurm_bin_dir, "sbatch")):
@@ -87,13 +97,18 @@ def find_environment(
         found = dict(environment)
         found["PATH"] = slurm_bin_dir + ":" + found.get("PATH", "/usr/bin:/bin")
         return clean_environment(found)
-    if not environment_modules and _on_path("sbatch", environment, exists):
+    there = "" if environment_modules else _folder_of("sbatch", environment, exists)
+    if there and _is_configured(there, environment, exists):
         return clean_environment(environment)
     try:
         found = login_environment(run, environment, environment_modules, always=True)
     except EnvironmentProblem as error:
+        if there:
+            return clean_environment(environment)
         raise SlurmNotFound(str(error)) from None
-    if not _on_path("sbatch", found, exists):
+    if not _folder_of("sbatch", found, exists):
+        if there:
+            return clean_environment(environment)
         raise SlurmNotFound(
             "sbatch was not found {}: set dgxc_environment_modules to the modules that bring Slurm (for instance "
             "[slurm]), or dgxc_slurm_bin_dir to the folder of its commands.".format(
@@ -105,8 +120,21 @@ def find_environment(
     return clean_environment(found)
 
 
-def _on_path(command: str, environment: Mapping[str, str], exists: Callable[[str], bool]) -> bool:
-    return any(exists(os.path.join(folder, command)) for folder in environment.get("PATH", "").split(":") if folder)
+def _folder_of(command: str, environment: Mapping[str, str], exists: Callable[[str], bool]) -> str:
+    """Return the first folder on PATH that has a command, '' if none has it."""
+    folders = (folder for folder in environment.get("PATH", "").split(":") if folder)
+    return next((folder for folder in folders if exists(os.path.join(folder, command))), "")
+
+
+def _is_configured(folder: str, environment: Mapping[str, str], exists: Callable[[str], bool]) -> bool:
+    """Whether Slurm's commands in a folder have a configuration, as far as files tell.
+
+    A site's own build may have it anywhere and is believed. A packaged one may get it by DNS alone; then a login shell
+    is asked in vain, which costs a moment and changes nothing.
+    """
+    if folder.rstrip("/") not in _PACKAGED_FOLDERS or environment.get("SLURM_CONF"):
+        return True
+    return any(exists(path) for path in _PACKAGED_CONFIGURATIONS)
 
 
 def connect(slurm_bin_dir: str | None, environment_modules: Sequence[str], run: Run = run_command) -> Slurm:

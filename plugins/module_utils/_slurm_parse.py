@@ -229,7 +229,8 @@ def parse_accounting(text: str) -> list[AccountingRow]:
     """The jobs in the output of `sacct -P -n -D` with ACCOUNTING_FIELDS, each with its steps, one row per job id.
 
     With -D a requeued job has one row per run. The row with the newest submission is the truth; the earlier ones only
-    count as restarts, and their steps are dropped with them. Slurm prints the steps of a row right after it.
+    count as restarts, and their steps are dropped with them. An earlier row of another folder is that of another job,
+    whose id is used again, and counts for nothing. Slurm prints the steps of a row right after it.
     """
     runs: dict[str, list[AccountingRow]] = {}
     current: AccountingRow | None = None
@@ -283,7 +284,8 @@ def _step_row(step_id: str, values: dict[str, str]) -> StepRow:
 
 def _newest(rows: list[AccountingRow]) -> AccountingRow:
     newest = max(enumerate(rows), key=lambda pair: (pair[1].submit_time or 0, pair[0]))[1]
-    return AccountingRow(**dict(_fields(newest), restarts=len(rows) - 1))
+    restarts = sum(row.work_dir == newest.work_dir for row in rows) - 1
+    return AccountingRow(**dict(_fields(newest), restarts=restarts))
 
 
 def _fields(row: Any) -> dict[str, Any]:

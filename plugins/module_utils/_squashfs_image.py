@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _enroot, _files, _squashfs
-from ansible_collections.dgxc.workloads.plugins.module_utils._image_claim import Claim
+from ansible_collections.dgxc.workloads.plugins.module_utils._claim import Claim
 from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference import (
     Reference,
     digest_problem,
@@ -320,10 +320,8 @@ class ImageStore:
             raise ImageProblem(
                 "The file that was made for {0} cannot be proved: {1}.".format(path, error.strerror or error)
             ) from error
-        if not claim.held():
-            raise ImageProblem(
-                "{0} was claimed by somebody else, for this process did not answer for too long: repeat.".format(path)
-            )
+        if claim.lost():
+            raise ImageProblem(claim.lost())
         record = {
             "schema": SCHEMA,
             "source": wanted.source,
@@ -478,12 +476,25 @@ def part_path(path: str, token: str) -> str:
     return os.path.join(folder, ".{0}.{1}.part".format(name, token))
 
 
+def _parts(path: str) -> list[str]:
+    folder, name = os.path.split(path)
+    return glob.glob(os.path.join(glob.escape(folder), ".{0}.*.part".format(glob.escape(name))))
+
+
 def clear_parts(path: str, keep: str = "") -> None:
     """Remove what others left half-made under an image's temporary names; the holder of the claim may."""
-    folder, name = os.path.split(path)
-    for left in glob.glob(os.path.join(glob.escape(folder), ".{0}.*.part".format(glob.escape(name)))):
+    for left in _parts(path):
         if left != keep:
             _remove(left)
+
+
+def written(path: str) -> str:
+    """Return how much of an image that is being made is there, for people; '' for nothing yet."""
+    size = 0
+    for part in _parts(path):
+        with contextlib.suppress(OSError):
+            size += os.stat(part).st_size
+    return "{0} written".format(_enroot.amount(size / 1024)) if size else ""
 
 
 def unwritable(path: str, error: OSError) -> ImageProblem:

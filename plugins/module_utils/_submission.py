@@ -119,7 +119,8 @@ class Report:
     message: str = ""
     warnings: list[str] = field(default_factory=list)
     changed: bool = False
-    script: str = ""
+    # A submission was only planned, as opposed to what else check mode may plan.
+    rehearsed: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """The fields as the module returns them."""
@@ -643,7 +644,7 @@ class Submitter:
         number = run.last.number + 1 if run.last is not None else 1
         final = os.path.join(run.folder, f"attempt-{number}")
         report = Report(request.name, run.folder, "planned", attempt=number, attempt_dir=final, changed=True)
-        report.script = request.files.get(request.script, "").replace(record.ATTEMPT_DIR_TOKEN, final)
+        report.rehearsed = True
         folder = tempfile.mkdtemp(prefix="dgxc-rehearsal-")
         try:
             record.write_files(folder, final, request.files, request.directories)

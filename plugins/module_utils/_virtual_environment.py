@@ -297,7 +297,7 @@ class VirtualEnvironments:
             raise EnvironmentFailure(
                 "'{0} -m venv' failed: {1}.".format(python, last_line(text).rstrip(".") or "no message")
             )
-        command = [os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-input"]
+        command = [os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--no-input", "--progress-bar=off"]
         command += ["--disable-pip-version-check", *wish.requirements]
         if wish.requirements_file:
             command += ["--requirement", wish.requirements_file]

@@ -11,14 +11,11 @@ together: one for each size of the sweep and each number of loader workers. All 
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import (
     ATTEMPT,
     COMMON,
-    accelerate_run,
-    judge_common,
-    judge_matrix,
     judge_run_names,
 )
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import Judge
@@ -28,11 +25,11 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._model_data import 
     absent_or_whole,
     ceil_div,
     given_path,
-    judge_data,
-    judge_model,
+    judge_sweep,
     local_name,
     model_argument,
-    mounts_for,
+    script_run,
+    wishes_of,
 )
 
 PREFIX = "vivit_"
@@ -108,15 +105,11 @@ def plan(
     :param data: what dataset_download returned, and None before the data was looked for: then there are no runs.
     :param image: ``reference`` and ``digest`` of the image, with the data.
     :param script: the text of the training script.
-    :return: ``problems`` and ``warnings``, lists of sentences; ``data``, the arguments for dataset_download; ``runs``.
+    :return: ``problems`` and ``warnings``, lists of sentences; ``data``, the arguments for dataset_download;
+        ``preflight``, what the role preflight is to look for; ``runs``.
     """
-    judge = Judge(PREFIX, variables)
-    judge.unknown(KNOWN)
-    common = judge_common(judge, site)
-    matrix = judge_matrix(judge, "matrix")
+    judge, common, matrix = judge_sweep(PREFIX, KNOWN, variables, site)
     workers = _loader_workers(judge)
-    judge_model(judge)
-    judge_data(judge, site)
     batch = judge.whole("batch_size", 1, 4096, "give the clips of one device's batch as a whole number of at least 1")
     steps = _max_steps(judge)
     videos = absent_or_whole(
@@ -132,14 +125,7 @@ def plan(
     known = counted if counted is not None else videos
     if batch and known and steps == 0 and known < batch:
         judge.say("batch_size", "{0} training videos make no batch of that size; give a smaller one".format(known))
-    warnings = judge.warnings + [
-        "With {0} loader workers, {1} videos make {2} batches of {3} and not {4}, because each worker ends with a batch"
-        " of its own; the epochs that are expected follow from that.".format(
-            count, known, loader_batches(known, count, batch), batch, ceil_div(known, batch)
-        )
-        for count in workers
-        if known and batch and loader_batches(known, count, batch) != ceil_div(known, batch)
-    ]
+    warnings = judge.warnings + _uneven(workers, known, batch)
     wish = {
         "path": given_path(judge),
         "counts": COUNTS,
@@ -147,24 +133,22 @@ def plan(
             name: number for name, number in (("training videos", videos), ("classes", classes)) if number is not None
         },
     }
+    wishes = wishes_of(judge, common, "vivit", names, matrix) if not judge.problems else {}
     runs: list[dict[str, Any]] = []
     if not judge.problems and data is not None and image is not None and batch:
         before = ""
         for nodes, gpus in matrix:
             for count in workers:
                 max_steps = steps or ((known // batch) * 2 if known else 0)
-                run = accelerate_run(
+                run = script_run(
+                    judge,
                     common,
-                    workload="vivit",
-                    name=_run_name(common.run_name, nodes, gpus, batch, count),
-                    nodes=nodes,
-                    gpus_per_node=gpus,
-                    launch=[],
-                    program=_program(judge, nodes, gpus, batch, count, steps or 0, numbers, bool(cpu)),
-                    mounts=mounts_for(judge),
-                    workdir=ATTEMPT,
+                    "vivit",
+                    _run_name(common.run_name, nodes, gpus, batch, count),
+                    (nodes, gpus),
                     image=image,
-                    files={SCRIPT: script},
+                    script=(SCRIPT, script),
+                    program=_program(judge, nodes, gpus, batch, count, steps or 0, numbers, bool(cpu)),
                     identity={"data": str(data.get("manifest") or ""), "counts": dict(data["counts"])},
                     expect=_expect(judge, nodes, gpus, batch, count, max_steps, known),
                     after=before,
@@ -175,8 +159,21 @@ def plan(
         "problems": judge.problems,
         "warnings": warnings,
         "data": {**wish, "given": bool(judge.value("data_path"))},
+        "preflight": wishes,
         "runs": runs,
     }
+
+
+def _uneven(workers: Sequence[int], videos: int | None, batch: int | None) -> list[str]:
+    """Return the warnings about numbers of loader workers that do not divide the videos evenly."""
+    return [
+        "With {0} loader workers, {1} videos make {2} batches of {3} and not {4}, because each worker ends with a batch"
+        " of its own; the epochs that are expected follow from that.".format(
+            count, videos, loader_batches(videos, count, batch), batch, ceil_div(videos, batch)
+        )
+        for count in workers
+        if videos and batch and loader_batches(videos, count, batch) != ceil_div(videos, batch)
+    ]
 
 
 def _run_name(run_name: str, nodes: int, gpus: int, batch: int | None, workers: int) -> str:

@@ -16,9 +16,6 @@ from typing import Any, Mapping
 from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import (
     ATTEMPT,
     COMMON,
-    accelerate_run,
-    judge_common,
-    judge_matrix,
     judge_run_names,
 )
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import Judge
@@ -28,11 +25,11 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._model_data import 
     absent_or_whole,
     ceil_div,
     given_path,
-    judge_data,
-    judge_model,
+    judge_sweep,
     local_name,
     model_argument,
-    mounts_for,
+    script_run,
+    wishes_of,
 )
 
 PREFIX = "whisper_qlora_"
@@ -112,14 +109,10 @@ def plan(
     :param data: what dataset_download returned, and None before the data was looked for: then there are no runs.
     :param image: ``reference`` and ``digest`` of the image, with the data.
     :param script: the text of the training script.
-    :return: ``problems`` and ``warnings``, lists of sentences; ``data``, the arguments for dataset_download; ``runs``.
+    :return: ``problems`` and ``warnings``, lists of sentences; ``data``, the arguments for dataset_download;
+        ``preflight``, what the role preflight is to look for; ``runs``.
     """
-    judge = Judge(PREFIX, variables)
-    judge.unknown(KNOWN)
-    common = judge_common(judge, site)
-    matrix = judge_matrix(judge, "matrix")
-    judge_model(judge)
-    judge_data(judge, site)
+    judge, common, matrix = judge_sweep(PREFIX, KNOWN, variables, site)
     _kaggle(judge)
     batch = judge.whole("batch_size", 1, 4096, "give the examples of one device's batch, a whole number of at least 1")
     epochs = judge.whole("epochs", 1, 10**6, "give the passes over the data as a whole number of at least 1")
@@ -131,7 +124,8 @@ def plan(
     )
     numbers = _numbers(judge)
     switches = _switches(judge)
-    judge_run_names(judge, [_run_name(common.run_name, *cell) for cell in matrix])
+    names = [_run_name(common.run_name, *cell) for cell in matrix]
+    judge_run_names(judge, names)
     counted = _counted(data)
     if counted is not None and examples is not None and counted != examples:
         judge.say("examples", "the first training file, {0}, has {1}; correct it, or set it to null".format(
@@ -146,22 +140,20 @@ def plan(
     if parameters is None and numbers["lora-rank"]:
         parameters = trainable_parameters(str(judge.value("model")), numbers["lora-rank"])
 
+    wishes = wishes_of(judge, common, "whisper_qlora", names, matrix) if not judge.problems else {}
     runs: list[dict[str, Any]] = []
     if not judge.problems and data is not None and image is not None and batch and epochs:
         before = ""
         for nodes, gpus in matrix:
-            run = accelerate_run(
+            run = script_run(
+                judge,
                 common,
-                workload="whisper_qlora",
-                name=_run_name(common.run_name, nodes, gpus),
-                nodes=nodes,
-                gpus_per_node=gpus,
-                launch=[],
-                program=_program(judge, nodes, gpus, batch, epochs, numbers, switches),
-                mounts=mounts_for(judge),
-                workdir=ATTEMPT,
+                "whisper_qlora",
+                _run_name(common.run_name, nodes, gpus),
+                (nodes, gpus),
                 image=image,
-                files={SCRIPT: script},
+                script=(SCRIPT, script),
+                program=_program(judge, nodes, gpus, batch, epochs, numbers, switches),
                 identity={"data": str(data.get("manifest") or ""), "rows": dict(data["rows"])},
                 expect=_expect(judge, nodes, gpus, batch, epochs, known, parameters),
                 after=before,
@@ -172,6 +164,7 @@ def plan(
         "problems": judge.problems,
         "warnings": judge.warnings,
         "data": {"path": given_path(judge), "rows": ROWS, "given": bool(judge.value("data_path"))},
+        "preflight": wishes,
         "runs": runs,
     }
 

@@ -17,6 +17,8 @@ description:
     against the size and the checksum that the server tells, against O(sha256), and against the archive's own checksums.
   - Two that want the same data at the same time, from whichever login nodes, make it once.
   - Without O(url), looks at data that somebody else put there, and counts it.
+extends_documentation_fragment:
+  - dgxc.workloads.progress
 options:
   path:
     description: The absolute path of the folder of data. Its parent folder has to be there.
@@ -143,6 +145,7 @@ from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._argument_specs import progress_spec
 from ansible_collections.dgxc.workloads.plugins.module_utils._dataset import DatasetProblem, Datasets, Wish
 from ansible_collections.dgxc.workloads.plugins.module_utils._download import (
     Download,
@@ -151,6 +154,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._download import (
     credentials_from_file,
     source_problems,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._progress import Progress
 
 SETTINGS = ("url", "path", "given", "username", "password", "sha256", "expected")
 
@@ -158,6 +162,7 @@ SETTINGS = ("url", "path", "given", "username", "password", "sha256", "expected"
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            **progress_spec(),
             "path": {"type": "str", "required": True},
             "url": {"type": "str", "default": ""},
             "source": {"type": "str", "default": ""},
@@ -189,17 +194,17 @@ def main() -> None:
         def make_download(wanted: Source, target: str, alive: Callable[[], None]) -> Download:
             return Download(wanted, target, alive, options["tries"], options["timeout"])
 
-        outcome = Datasets(make_download, settings, options["wait"]).ensure(
-            Wish(
-                path=options["path"],
-                source=source,
-                root=options["root"],
-                counts=options["counts"],
-                expected={name: int(number) for name, number in options["expected"].items()},
-                rows=options["rows"],
-            ),
-            module.check_mode,
+        wish = Wish(
+            path=options["path"],
+            source=source,
+            root=options["root"],
+            counts=options["counts"],
+            expected={name: int(number) for name, number in options["expected"].items()},
+            rows=options["rows"],
         )
+        with Progress(options["progress_path"]) as progress:
+            datasets = Datasets(make_download, settings, options["wait"], tell=progress.tell)
+            outcome = datasets.ensure(wish, module.check_mode)
     except (DatasetProblem, DownloadProblem) as problem:
         module.fail_json(msg=str(problem))
     contents = outcome.contents

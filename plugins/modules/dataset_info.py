@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: dataset_info
 short_description: See that files of training data are whole, and count their examples
-version_added: 0.2.0
+version_added: 0.1.0
 author: The dgxc.workloads developers (@dgxc)
 description:
   - Reads each file once, in constant memory, and tells examples, bytes and SHA-256.

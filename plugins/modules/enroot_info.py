@@ -12,6 +12,8 @@ version_added: 0.1.0
 author: The dgxc.workloads developers (@dgxc)
 description:
   - An image is best made by the Enroot that will run it. This module tells the version on the host it is executed on.
+extends_documentation_fragment:
+  - dgxc.workloads.environment_modules
 options:
   enroot:
     description: Name or path of Enroot.

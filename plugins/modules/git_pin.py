@@ -18,6 +18,8 @@ description:
   - A clone appears under its name only when it is complete, so an interrupted or a concurrent run never leaves or sees
     half a clone. One that another program left half-made is moved aside, or removed if there is nothing in it, and
     made again.
+extends_documentation_fragment:
+  - dgxc.workloads.progress
 options:
   repositories:
     description: The repositories. All are handled in one execution, in this order.
@@ -102,18 +104,22 @@ repositories:
       sample: null
 """
 
+import functools
 import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._argument_specs import progress_spec
 from ansible_collections.dgxc.workloads.plugins.module_utils._git_pin import GitProblem, Pin, PinnedClone, pin_problem
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import cleaned, run
+from ansible_collections.dgxc.workloads.plugins.module_utils._progress import Progress
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            **progress_spec(),
             "repositories": {
                 "type": "list",
                 "elements": "dict",
@@ -134,11 +140,22 @@ def main() -> None:
     problems = [problem for problem in map(pin_problem, pins) if problem]
     if problems:
         module.fail_json(msg=" ".join(problems))
-    clone = PinnedClone(run, cleaned(os.environ), module.params["discard_local_changes"], module.params["timeout"])
+    with Progress(module.params["progress_path"]) as progress:
+        pin_all(module, pins, progress)
+
+
+def pin_all(module: AnsibleModule, pins: list[Pin], progress: Progress) -> None:
+    clone = PinnedClone(
+        functools.partial(run, listen=progress.tell),
+        cleaned(os.environ),
+        module.params["discard_local_changes"],
+        module.params["timeout"],
+    )
     results: list[dict[str, Any]] = []
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for pin in pins:
+        progress.begin(pin.name)
         try:
             outcome = clone.ensure(pin, module.check_mode)
         except GitProblem as problem:

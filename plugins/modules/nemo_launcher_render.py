@@ -16,6 +16,8 @@ description:
   - Returns the texts with the token C(@ATTEMPT_DIR@) in place of the temporary folder, which is removed in every case.
   - Neither edits the clone nor leaves compiled Python files in it.
   - Fails if the script has directives that Slurm would ignore, a time limit in minutes by accident, or a secret in it.
+extends_documentation_fragment:
+  - dgxc.workloads.environment_modules
 options:
   launcher_path:
     description: The absolute path of the launcher's clone.

@@ -90,13 +90,55 @@ options:
     type: list
     elements: str
     default: []
+  enroot_environment:
+    description: Variables for Enroot alone, such as C(ENROOT_CONFIG_PATH). Not for secrets.
+    type: dict
+    default: {}
+  credentials_follow:
+    description: Whether the play puts credentials for the registry into Enroot's file later. A registry that refuses
+      to show the image is a warning then.
+    type: bool
+    default: false
+  pyxis_options:
+    description: Options of srun that Pyxis has to know, without dashes in front.
+    type: list
+    elements: str
+    default: [container-image]
   git_remotes:
     description: Git repositories that have to be reachable.
     type: list
-    elements: str
+    elements: dict
     default: []
+    suboptions:
+      url:
+        description: The repository.
+        type: str
+        required: true
+      path:
+        description: Where it is cloned to.
+        type: str
+        default: ""
+      commit:
+        description: The commit that is wanted. Where O(git_remotes[].path) stands on it, the repository is not asked.
+        type: str
+        default: ""
   urls:
     description: Addresses that have to be reachable.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      url:
+        description: The address.
+        type: str
+        required: true
+      unless:
+        description: A path. Where it is there, the address is not asked.
+        type: str
+        default: ""
+  earlier_runs:
+    description: Paths of run folders up to the last dash, behind which stand the 12 digits of a key. RV(resumes) tells
+      whether all of these runs have been submitted before.
     type: list
     elements: str
     default: []
@@ -159,6 +201,11 @@ checks:
       type: str
   sample:
     - {"id": "slurm.version", "verdict": "ok", "evidence": "22.05.8", "remedy": ""}
+resumes:
+  description: Whether runs under all names of O(earlier_runs) have been submitted before.
+  returned: when O(state=checked)
+  type: bool
+  sample: false
 facts:
   description: What the cluster is, such as C(partitions), C(accounts), C(versions).
   returned: always
@@ -180,6 +227,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_login im
     fetch_status,
     free_bytes,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_runs import resumes
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import run
 
 
@@ -188,7 +236,13 @@ def main() -> None:
     text = {"type": "str", "default": ""}
     spec.update({name: dict(text) for name in ("account", "partition", "qos", "reservation", "constraint")})
     spec.update({name: dict(text) for name in ("gpu_type", "time_limit", "script", "image")})
-    spec.update({name: {"type": "list", "elements": "str", "default": []} for name in ("paths", "git_remotes", "urls")})
+    spec.update({name: {"type": "list", "elements": "str", "default": []} for name in ("paths", "earlier_runs")})
+    address = {"type": "str", "required": True}
+    more = {
+        "git_remotes": {"url": address, "path": dict(text), "commit": dict(text)},
+        "urls": {"url": address, "unless": dict(text)},
+    }
+    spec.update({name: {"type": "list", "elements": "dict", "default": [], "options": more[name]} for name in more})
     spec.update(
         state={"type": "str", "choices": ["checked", "described"], "default": "checked"},
         shared_root={"type": "str"},
@@ -197,6 +251,9 @@ def main() -> None:
         gpus_per_node={"type": "int", "default": 0},
         gres_style={"type": "str", "choices": ["gpus_per_node", "gres"], "default": "gpus_per_node"},
         options={"type": "dict", "default": {}},
+        enroot_environment={"type": "dict", "default": {}},
+        credentials_follow={"type": "bool", "default": False},
+        pyxis_options={"type": "list", "elements": "str", "default": ["container-image"]},
         environment={"type": "dict", "default": {}},
         controller_time={"type": "float"},
         ansible_core={"type": "str"},
@@ -209,7 +266,8 @@ def main() -> None:
     if module.params["state"] == "described":
         module.exit_json(changed=False, facts=login.look_around())
     checks = [check._asdict() for check in login.checks()]
-    module.exit_json(changed=False, checks=checks, facts=login.facts)
+    again = resumes(module.params["earlier_runs"])
+    module.exit_json(changed=False, checks=checks, facts=login.facts, resumes=again)
 
 
 if __name__ == "__main__":

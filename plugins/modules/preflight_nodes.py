@@ -18,13 +18,14 @@ description:
   - What it saw is kept in C(preflight/nodes.json) below the shared folder, and a look without a fault holds for a day,
     so the job runs at most once a day, and again when something else is asked. A job that does not start in time is
     cancelled, and not tried again for an hour.
+  - With O(run_dirs) it looks only if one of these runs is still to be submitted.
 options:
   shared_root:
     description: The folder on shared storage that the user owns.
     type: path
     required: true
   nodes:
-    description: How many nodes the job looks at.
+    description: How many nodes the job looks at; 0 for no look, which leaves RV(to_submit).
     type: int
     default: 1
   gpus:
@@ -42,6 +43,31 @@ options:
     default: []
   urls:
     description: Addresses that the nodes have to reach.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      url:
+        description: The address.
+        type: str
+        required: true
+      unless:
+        description: A path. Where the login node has it, nobody has to reach the address.
+        type: str
+        default: ""
+  wished_urls:
+    description: Addresses that the nodes should reach; if they do not, it is a warning.
+    type: list
+    elements: str
+    default: []
+  pyxis_options:
+    description: Options of srun that Pyxis has to know on the nodes, without dashes in front.
+    type: list
+    elements: str
+    default: [container-image]
+  run_dirs:
+    description: Folders of the runs that are about to be submitted. If all of them have been, no job is submitted and
+      nothing is judged. Empty for a look in any case.
     type: list
     elements: str
     default: []
@@ -91,6 +117,11 @@ looked:
   returned: always
   type: bool
   sample: true
+to_submit:
+  description: How many of O(run_dirs) have not been submitted yet.
+  returned: always
+  type: int
+  sample: 1
 """
 
 import os
@@ -101,30 +132,39 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.dgxc.workloads.plugins.module_utils import _preflight_nodes as nodes
 from ansible_collections.dgxc.workloads.plugins.module_utils._argument_specs import slurm_spec
 from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import ERROR, warning
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_runs import was_submitted
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import run
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import SlurmNotFound, find_environment
 
 
 def main() -> None:
     spec = dict(slurm_spec())
+    address = {"url": {"type": "str", "required": True}, "unless": {"type": "str", "default": ""}}
     spec.update(
         shared_root={"type": "path", "required": True},
         nodes={"type": "int", "default": 1},
         gpus={"type": "int", "default": 0},
         options={"type": "dict", "default": {}},
         paths={"type": "list", "elements": "str", "default": []},
-        urls={"type": "list", "elements": "str", "default": []},
+        urls={"type": "list", "elements": "dict", "default": [], "options": address},
         timeout={"type": "float", "default": 300.0},
         force={"type": "bool", "default": False},
     )
+    for name in ("wished_urls", "run_dirs"):
+        spec[name] = {"type": "list", "elements": "str", "default": []}
+    spec["pyxis_options"] = {"type": "list", "elements": "str", "default": ["container-image"]}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    settings = module.params
+    urls = [one["url"] for one in module.params["urls"] if not (one["unless"] and os.path.exists(one["unless"]))]
+    settings = dict(module.params, urls=urls)
+    to_submit = sum(not was_submitted(folder) for folder in settings["run_dirs"])
+    if settings["nodes"] < 1 or (settings["run_dirs"] and not to_submit):
+        module.exit_json(changed=False, checks=[], looked=False, to_submit=to_submit)
     try:
         found = find_environment(run, os.environ, settings["slurm_bin_dir"], settings["environment_modules"])
     except SlurmNotFound as problem:
         module.fail_json(msg=str(problem))
     look = nodes.Look(nodes.Place(run, found, time.time, time.sleep), settings["shared_root"], settings)
-    wanted = {"shared_root": settings["shared_root"], "gpus": settings["gpus"]}
+    wanted = {name: settings[name] for name in ("shared_root", "gpus", "urls", "wished_urls", "pyxis_options")}
     questions = nodes.asked(settings)
     record = look.record()
     holds = not settings["force"] and nodes.answers(record, questions, time.time())
@@ -145,7 +185,8 @@ def main() -> None:
             module.fail_json(msg="{0} cannot be used: {1}.".format(settings["shared_root"], problem.strerror))
         checks = nodes.judge(record, questions, wanted, time.time())
         looked = True
-    module.exit_json(changed=False, checks=[check._asdict() for check in checks], looked=looked)
+    told = [check._asdict() for check in checks]
+    module.exit_json(changed=False, checks=told, looked=looked, to_submit=to_submit)
 
 
 if __name__ == "__main__":

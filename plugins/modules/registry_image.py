@@ -14,6 +14,8 @@ description:
   - Runs on the build host. The password goes to the Docker Engine as a header of the request that needs it, and to curl
     on its standard input. Nothing is logged in, so nothing has to be logged out.
   - The registry is asked first. If it has this very image under this name, nothing is pushed.
+extends_documentation_fragment:
+  - dgxc.workloads.progress
 options:
   state:
     description: V(pushed) gives O(image) to the registry as O(reference); V(pulled) gets O(reference) from there.
@@ -120,15 +122,18 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _registry_image
+from ansible_collections.dgxc.workloads.plugins.module_utils._argument_specs import progress_spec
 from ansible_collections.dgxc.workloads.plugins.module_utils._docker_engine import Engine, EngineProblem, connection_to
 from ansible_collections.dgxc.workloads.plugins.module_utils._enroot_credentials import user_for
 from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference import parse
+from ansible_collections.dgxc.workloads.plugins.module_utils._progress import Progress
 from ansible_collections.dgxc.workloads.plugins.module_utils._registry import Registry, curl_with
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            **progress_spec(),
             "state": {"type": "str", "choices": ["pushed", "pulled"], "default": "pushed"},
             "image": {"type": "str", "default": ""},
             "reference": {"type": "str", "required": True},
@@ -157,17 +162,19 @@ def main() -> None:
     try:
         reference = parse(given["reference"])
         user = user_for(given["credentials"], reference.host)
-        transfer = _registry_image.Transfer(
-            Engine(connection_to(given["docker_host"])),
-            Registry(curl_with(environment), reference.host, user, given["ca_path"]),
-            user,
-            given["transfer_retries"],
-            time.sleep,
-        )
-        if given["state"] == "pushed":
-            outcome = transfer.push(given["image"], reference, module.check_mode)
-        else:
-            outcome = transfer.pull(reference, given["refresh"], module.check_mode)
+        with Progress(given["progress_path"]) as progress:
+            progress.begin(reference.docker)
+            transfer = _registry_image.Transfer(
+                Engine(connection_to(given["docker_host"]), progress.tell),
+                Registry(curl_with(environment), reference.host, user, given["ca_path"]),
+                user,
+                given["transfer_retries"],
+                time.sleep,
+            )
+            if given["state"] == "pushed":
+                outcome = transfer.push(given["image"], reference, module.check_mode)
+            else:
+                outcome = transfer.pull(reference, given["refresh"], module.check_mode)
     except ValueError as error:
         module.fail_json(msg="reference: {0}".format(error))
     except (EngineProblem, _registry_image.TransferProblem) as problem:

@@ -18,6 +18,9 @@ description:
   - Beside the image lies C(<path>.json), which tells its source, digest, size, time and SHA-256. An image that fits its
     record is left alone; the registry is not asked and the file is not read again.
   - Two executions at once make one image. The second one waits.
+extends_documentation_fragment:
+  - dgxc.workloads.progress
+  - dgxc.workloads.environment_modules
 options:
   path:
     description: The absolute path of the image.
@@ -193,20 +196,24 @@ action:
   sample: unchanged
 """
 
+import functools
 import os
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _squashfs_image
+from ansible_collections.dgxc.workloads.plugins.module_utils._argument_specs import progress_spec
 from ansible_collections.dgxc.workloads.plugins.module_utils._bound_process import run_bound
 from ansible_collections.dgxc.workloads.plugins.module_utils._enroot_ask import asker, enroot_environment
 from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference import parse
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import EnvironmentProblem, run
+from ansible_collections.dgxc.workloads.plugins.module_utils._progress import Progress
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            **progress_spec(),
             "path": {"type": "path", "required": True},
             "state": {"type": "str", "choices": ["present", "looked", "given"], "default": "present"},
             "source": {"type": "str", "default": ""},
@@ -243,8 +250,9 @@ def main() -> None:
         if problem:
             module.fail_json(msg=problem)
         wanted = _squashfs_image.Wanted(given["source"], given["content"], given["digest"], given["arch"])
+        progress = Progress(given["progress_path"])
         store = _squashfs_image.ImageStore(
-            run_bound,
+            functools.partial(run_bound, listen=progress.tell),
             _squashfs_image.Settings(
                 launcher=given["launcher"],
                 enroot=given["enroot"],
@@ -262,7 +270,10 @@ def main() -> None:
         before = _squashfs_image.facts(given["path"], look)
         after = before
         if given["state"] == "present" and not module.check_mode and action != "unchanged":
-            look, action = store.ensure(given["path"], wanted, given["refresh"])
+            with progress:
+                progress.begin(os.path.basename(given["path"]))
+                progress.measure(lambda: _squashfs_image.written(given["path"]))
+                look, action = store.ensure(given["path"], wanted, given["refresh"])
             after = _squashfs_image.facts(given["path"], look)
     except (_squashfs_image.ImageProblem, EnvironmentProblem) as problem:
         module.fail_json(msg=str(problem))

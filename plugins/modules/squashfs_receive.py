@@ -13,6 +13,8 @@ author: The dgxc.workloads developers (@dgxc)
 description:
   - M(dgxc.workloads.squashfs_upload) calls this module on the cluster, before and after the transfer. It is of no use
     by itself.
+extends_documentation_fragment:
+  - dgxc.workloads.environment_modules
 options:
   path:
     description: The absolute path of the image.

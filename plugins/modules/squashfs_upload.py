@@ -19,6 +19,8 @@ description:
   - Two at once send one image. The second one waits.
   - rsync compares the check sums of both sides, so the SHA-256 that was recorded where the image was made holds here,
     too.
+extends_documentation_fragment:
+  - dgxc.workloads.environment_modules
 options:
   path:
     description: The absolute path of the image on the cluster.

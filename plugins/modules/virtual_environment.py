@@ -17,6 +17,9 @@ description:
     network is used.
   - The path is a link to a folder beside it that is turned to a new build when everything is installed. An interrupted
     build is therefore never used, and two builds at once do not disturb each other.
+extends_documentation_fragment:
+  - dgxc.workloads.progress
+  - dgxc.workloads.environment_modules
 options:
   virtual_environments:
     description: The environments. All are handled in one execution, in this order.
@@ -110,12 +113,15 @@ virtual_environments:
       sample: true
 """
 
+import functools
 import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._argument_specs import progress_spec
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import EnvironmentProblem, cleaned, run
+from ansible_collections.dgxc.workloads.plugins.module_utils._progress import Progress
 from ansible_collections.dgxc.workloads.plugins.module_utils._virtual_environment import (
     EnvironmentFailure,
     VirtualEnvironments,
@@ -127,6 +133,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._virtual_environmen
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            **progress_spec(),
             "virtual_environments": {
                 "type": "list",
                 "elements": "dict",
@@ -161,13 +168,22 @@ def main() -> None:
     problems = [problem for problem in map(wish_problem, wishes) if problem]
     if problems:
         module.fail_json(msg=" ".join(problems))
+    with Progress(module.params["progress_path"]) as progress:
+        make_all(module, wishes, progress)
+
+
+def make_all(module: AnsibleModule, wishes: list[Wish], progress: Progress) -> None:
     environments = VirtualEnvironments(
-        run, cleaned(os.environ), module.params["environment_modules"], module.params["timeout"]
+        functools.partial(run, listen=progress.tell),
+        cleaned(os.environ),
+        module.params["environment_modules"],
+        module.params["timeout"],
     )
     results: list[dict[str, Any]] = []
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
     for wish in wishes:
+        progress.begin(os.path.basename(wish.path))
         try:
             outcome = environments.ensure(wish, module.check_mode)
         except (EnvironmentFailure, EnvironmentProblem) as problem:

@@ -118,7 +118,6 @@ class Wait:
         self._looks = 0
         self._outages: dict[str, float] = {}
         self._quiet_since = self._started
-        self._last_summary = ""
         self._stuck: list[str] = []
         self._overdue: list[str] = []
 
@@ -272,8 +271,7 @@ class Wait:
         if self._patience.heartbeat <= 0:
             return
         now = self._clock()
-        share = max(FIRST_HEARTBEAT, (now - self._started) * HEARTBEAT_SHARE)
-        if now - self._quiet_since < min(share, self._patience.heartbeat):
+        if now - self._quiet_since < next_heartbeat(now - self._started, self._patience.heartbeat):
             return
         if self._outages:
             since = min(self._outages.values())
@@ -300,6 +298,11 @@ class Wait:
 def _why(info: Mapping[str, Any]) -> tuple[str, str]:
     state = info.get("state") or "PENDING"
     return "{} ({})".format(state, info.get("reason") or "no reason given"), info.get("advice") or ""
+
+
+def next_heartbeat(passed: float, longest: float) -> float:
+    """Seconds of silence after which there is a sign of life, when so many seconds have passed since the beginning."""
+    return min(max(FIRST_HEARTBEAT, passed * HEARTBEAT_SHARE), longest)
 
 
 def first_line(text: str) -> str:

@@ -20,6 +20,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import E
 from ansible_collections.dgxc.workloads.plugins.module_utils._run_record import ATTEMPT_DIR_TOKEN
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
     GPUS_MOST,
+    container_words,
     fact_value,
     gpu_request,
     memory_request,
@@ -59,8 +60,43 @@ KNOWN = frozenset(
         "time_limit",
         "timeout",
         "urls",
+        "workload",
     )
 )
+#: What a workload's plan may say of its runs: variables, by which those of the role are replaced, or to which they are
+#: added, and what only a workload knows - the runs' names, addresses that only nodes or only the login node need (with
+#: what makes them needless), options of Pyxis, and whether credentials for the registry follow.
+WORKLOAD = frozenset(
+    (
+        "exclusive",
+        "gpus_per_node",
+        "image",
+        "memory",
+        "mounts",
+        "nodes",
+        "slurm_account",
+        "slurm_options",
+        "slurm_partition",
+        "slurm_qos",
+        "slurm_reservation",
+        "time_limit",
+    )
+)
+WORKLOAD_ONLY = frozenset(
+    (
+        "credentials_follow",
+        "git_remotes",
+        "login_urls",
+        "names",
+        "node_urls",
+        "pyxis_options",
+        "urls",
+        "wished_node_urls",
+        "workload",
+    )
+)
+#: The options of Pyxis that ALMA, ViViT and Whisper start their containers with, beside those of the site.
+PYXIS_OPTIONS = ("container-image", "container-mounts", "container-workdir", "container-env")
 #: What the role tells in the end; a second use of it in one play finds it among the variables.
 TOLD = frozenset(("checks", "facts"))
 #: What is written first to the output of the command that looks for Pythons; profiles may print before it.
@@ -77,6 +113,10 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
         problems).
     """
     found = of_runs(variables.get(PREFIX + "runs") or [], str(site.get("dgxc_shared_root") or ""))
+    workload = variables.get(PREFIX + "workload") or {}
+    if not isinstance(workload, Mapping) or not set(workload) <= WORKLOAD | WORKLOAD_ONLY:
+        return {"problems": [_WORKLOAD_PROBLEM], "login": {}, "nodes": {}}
+    found.update({name: workload[name] for name in WORKLOAD & set(workload)})
     judge = Judge(PREFIX, {**variables, **{PREFIX + name: found[name] for name in found if name != "options"}})
     judge.problems += site_problems(site)
     judge.unknown(KNOWN | TOLD)
@@ -117,6 +157,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
         **own,
     }
     root = str(site.get("dgxc_shared_root"))
+    urls = _unique([*lists["urls"], *workload.get("urls", [])])
+    pyxis = _unique([*workload.get("pyxis_options", PYXIS_OPTIONS), *(w.lstrip("-") for w in container_words(site))])
     return {
         "problems": [],
         "login": {
@@ -133,8 +175,12 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
             "script": str(judge.value("script") or ""),
             "image": str(judge.value("image") or ""),
             "paths": mounts,
-            "git_remotes": lists["git_remotes"],
-            "urls": lists["urls"],
+            "credentials_follow": bool(workload.get("credentials_follow")),
+            "pyxis_options": pyxis,
+            "git_remotes": [*({"url": url} for url in lists["git_remotes"]), *workload.get("git_remotes", [])],
+            "urls": [*({"url": url} for url in urls), *workload.get("login_urls", [])],
+            # Below the folder of all runs.
+            "earlier_runs": ["{}/{}-".format(workload.get("workload"), name) for name in workload.get("names", [])],
             "environment": proxy_environment(site),
         },
         "nodes": {
@@ -142,8 +188,11 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
             "nodes": looked_at,
             "gpus": probe_gpus,
             "options": {key: "" if value is True else str(value) for key, value in probe.items()},
-            "paths": mounts,
-            "urls": lists["urls"],
+            # What is below the shared root is there as it is.
+            "paths": [path for path in mounts if path != root and not path.startswith(root + "/")],
+            "urls": [*({"url": url} for url in urls), *workload.get("node_urls", [])],
+            "wished_urls": list(workload.get("wished_node_urls", [])),
+            "pyxis_options": pyxis,
             "timeout": timeout,
             "force": truths["force"],
         },
@@ -185,6 +234,15 @@ def of_runs(runs: Any, root: str) -> dict[str, Any]:
         "mounts": sorted({mount_target(mount): mount for mount in sorted(mounts)}.values()),
         "image": images[0] if images else "",
     }
+
+
+_WORKLOAD_PROBLEM = (
+    "preflight_workload is for the roles of the workloads: leave it out, and use the other variables of this role."
+)
+
+
+def _unique(texts: Sequence[Any]) -> list[str]:
+    return list(dict.fromkeys(str(text) for text in texts))
 
 
 def _texts(judge: Judge, name: str) -> list[str]:
@@ -248,18 +306,21 @@ _SSH = (
 
 
 def connection_checks(
-    result: Mapping[str, Any], pythons: str | None, controller: str, target: str
+    result: Mapping[str, Any], pythons: str | None, controller: str, target: str, again: str = ""
 ) -> list[dict[str, str]]:
     """What is wrong where the module for the login node did not run.
 
     :param result: its result. :param pythons: the output of the command that looks for Pythons, or None if that did not
         run either. :param controller: the version of ansible-core. :param target: whom ssh is told to reach.
+    :param again: what that command's connection ended with.
     """
     said = " ".join(
         str(result.get(name) or "")
         for name in ("msg", "module_stderr", "module_stdout", "exception")
         if result.get(name)
     )
+    if not any(re.search(pattern, said, re.IGNORECASE) for pattern, _text in _SSH):
+        said = f"{said} {again}"
     said = re.sub(r"\s+|\(traceback unavailable\)", " ", said).strip()
     found = _found_pythons(pythons)
     if pythons is None or MARK not in pythons:
@@ -330,17 +391,28 @@ def fact_checks(problems: Sequence[str]) -> list[dict[str, str]]:
 # The report.
 
 
-def report(checks: Sequence[Mapping[str, str]], ignore: Sequence[str], host: str, show: str) -> dict[str, Any]:
+def report(
+    checks: Sequence[Mapping[str, str]], ignore: Sequence[str], host: str, show: str, defer: bool = False
+) -> dict[str, Any]:
     """Put the checks together.
 
-    :param ignore: ids whose errors count as warnings. :param show: all, problems or nothing.
+    :param ignore: ids that count one step less: an error as a warning, a warning as ok. :param show: all, problems or
+        nothing. :param defer: whether errors count only once something is to be submitted, and as warnings until then.
     :return: ``checks``, ``counts`` by verdict, ``verdict`` (the worst), ``lines`` for the screen, ``message`` of the
-        failure.
+        failure (``deferred`` has it, if it is to come later).
     """
+    # Without facts that are right, nothing was asked.
+    less = set(ignore) - {"facts"}
     judged = [
-        {**check, "verdict": WARNING if check["id"] in ignore and check["verdict"] == ERROR else check["verdict"]}
-        for check in checks
+        {**check, "verdict": _LESS[check["verdict"]] if check["id"] in less else check["verdict"]} for check in checks
     ]
+    message = "\n".join(
+        "{}: {}: {}.".format(check["id"], check["evidence"], check["remedy"])
+        for check in judged
+        if check["verdict"] == ERROR
+    )
+    if defer:
+        judged = [{**check, "verdict": WARNING if check["verdict"] == ERROR else check["verdict"]} for check in judged]
     counts = preflight.counted(judged)
     worst = next((verdict for verdict in (ERROR, WARNING) if counts[verdict]), OK)
     shown = [check for check in judged if show == "all" or (show == "problems" and check["verdict"] != OK)]
@@ -350,12 +422,20 @@ def report(checks: Sequence[Mapping[str, str]], ignore: Sequence[str], host: str
         width = max(len(check["id"]) for check in shown)
         for check in shown:
             lines.append("{:7}  {}  {}".format(check["verdict"], check["id"].ljust(width), check["evidence"]))
-            if check["remedy"]:
+            if check["remedy"] and check["verdict"] != OK:
                 lines.append("{}  {}  -> {}".format(" " * 7, " " * width, check["remedy"]))
+        if message and defer:
+            lines.append("Runs of these names were submitted before: this stops the play if one is to be submitted.")
         lines.append(head)
-    message = "\n".join(
-        "{}: {}: {}.".format(check["id"], check["evidence"], check["remedy"])
-        for check in judged
-        if check["verdict"] == ERROR
-    )
-    return {"host": host, "checks": judged, "counts": counts, "verdict": worst, "lines": lines, "message": message}
+    return {
+        "host": host,
+        "checks": judged,
+        "counts": counts,
+        "verdict": worst,
+        "lines": lines,
+        "message": "" if defer else message,
+        "deferred": message if defer else "",
+    }
+
+
+_LESS = {ERROR: WARNING, WARNING: OK, OK: OK}

@@ -20,7 +20,9 @@ import yaml
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCHEMA = os.path.join(ROOT, "roles", "reconcile", "files", "run-spec.schema.json")
 #: Variables of an inventory that change what a spec leads to, beside those of the workload itself.
-_SITE_PREFIXES = ("dgxc_", "image_")
+_SITE_PREFIXES = ("dgxc_", "image_", "preflight_", "run_root")
+#: What a role has left behind in an earlier play is no fact of a site.
+_NO_FACTS = ("preflight_checks",)
 
 
 def read_schema() -> dict[str, Any]:
@@ -54,21 +56,30 @@ def collection_version(root: str = ROOT) -> str:
 
 
 def site_facts(
-    variables: Mapping[str, Any], workload: str, template: Callable[[Any], Any], taken: Mapping[str, Any]
+    variables: Mapping[str, Any],
+    workload: str,
+    template: Callable[[Any], Any],
+    taken: Mapping[str, Any],
+    known: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The facts of the inventory that count for a workload, as plain values.
 
     A fact that cannot be evaluated is told as such; the role will say what is wrong with it. What the spec says itself
     (`taken`) is no fact of the site.
+
+    :param known: what earlier calls evaluated, by name; what this one evaluates is added.
     """
+    evaluated = {} if known is None else known
     facts: dict[str, Any] = {}
     for name in sorted(variables):
-        if not name.startswith((*_SITE_PREFIXES, f"{workload}_")) or name in taken:
+        if not name.startswith((*_SITE_PREFIXES, f"{workload}_")) or name in _NO_FACTS or name in taken:
             continue
-        try:
-            facts[name] = json.loads(json.dumps(template(variables[name]), default=str))
-        except Exception as error:  # Whatever a template raises: only that it raises counts here.
-            facts[name] = f"cannot be evaluated: {type(error).__name__}"
+        if name not in evaluated:
+            try:
+                evaluated[name] = json.loads(json.dumps(template(variables[name]), default=str))
+            except Exception as error:  # Whatever a template raises: only that it raises counts here.
+                evaluated[name] = f"cannot be evaluated: {type(error).__name__}"
+        facts[name] = evaluated[name]
     return facts
 
 

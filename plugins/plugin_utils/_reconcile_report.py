@@ -395,7 +395,12 @@ def status_markdown(status: Mapping[str, Any], link_base: str = "") -> str:
     if status["problems"]:
         lines += ["", "## Errors in specs", ""]
         lines += [f"- `{problem['file']}:{problem['line']}` {_problem(problem)}" for problem in status["problems"]]
-    records = [(entry["spec"], run) for entry in status["specs"] for run in entry["runs"] if run["record"]]
+    records = [
+        (entry["spec"], run)
+        for entry in status["specs"]
+        for run in entry["runs"]
+        if run["record"] and run["status"] in ("succeeded", "failed")
+    ]
     if records:
         lines += ["", "## Records on the cluster", ""]
         lines += [f"- `{spec}`: `{run['record']}`" for spec, run in records]

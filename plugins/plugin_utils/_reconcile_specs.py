@@ -296,6 +296,15 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def _nearest(name: str, workload: str, known: Collection[str]) -> str:
+    """What to write instead of an unknown variable. The prefix is the same in all names, so it makes none alike."""
+    prefix = f"{workload}_"
+    ends = [other[len(prefix) :] for other in known if other.startswith(prefix)]
+    ends = [end for end in ends if end not in _FIELDS_OF_THEIR_OWN]
+    near = difflib.get_close_matches(name[len(prefix) :], ends, n=1)
+    return f"write {prefix}{near[0]}" if near else "take it out, or look into the README of that role"
+
+
 def _beyond_schema(
     spec: Mapping[str, Any],
     clusters: Sequence[str] | None,
@@ -311,9 +320,7 @@ def _beyond_schema(
                 own = str(name)[len(workload) + 1 :]
                 yield ("variables", name), f"is a field of the spec; write {own} beside variables."
             elif (known := known_variables(workload)) is not None and name not in known:
-                near = difflib.get_close_matches(str(name), known, n=1)
-                hint = f"write {near[0]}" if near else "take it out, or look into the README of that role"
-                yield ("variables", name), f"is not a variable of {workload}; {hint}."
+                yield ("variables", name), f"is not a variable of {workload}; {_nearest(str(name), workload, known)}."
     names = spec.get("clusters")
     if clusters is not None and isinstance(names, list):
         for index, name in enumerate(names):

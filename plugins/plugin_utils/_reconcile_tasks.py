@@ -16,6 +16,12 @@ from typing import Any
 
 import yaml
 
+#: Whether the next spec's role looks at the login node as well.
+_LOOK_AGAIN = (
+    "{{ (hostvars[inventory_hostname].preflight_enabled | default(true) | bool)"
+    " and not (__reconcile_looked | default(false)) }}"
+)
+
 
 class _Unsafe(str):
     """A text that Ansible must not take for a template."""
@@ -72,46 +78,50 @@ def role_variables(spec: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str,
 def tasks_text(specs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
     """The file of tasks for the rows that are to be planned or tried again."""
     by_name = {spec["name"]: plain(spec) for spec in specs}
-    blocks = [
-        _block(by_name[row["name"]], row)
-        for row in rows
-        if row["action"] in ("plan", "retry") and row["name"] in by_name
-    ]
+    planned = [row for row in rows if row["action"] in ("plan", "retry") and row["name"] in by_name]
+    blocks = [_block(by_name[row["name"]], row, first=row is planned[0]) for row in planned]
     return yaml.dump(blocks, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
 
 
-def _block(spec: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _block(spec: dict[str, Any], row: Mapping[str, Any], first: bool) -> dict[str, Any]:
     name = spec["name"]
-    # run_wait: the jobs are looked at by a later call.
-    variables = {"run_wait": False, **_marked(role_variables(spec, row))}
+    # run_wait: the jobs are looked at by a later call. preflight_compute_nodes: nothing waits for a job that looks at
+    # nodes.
+    variables: dict[str, Any] = {"run_wait": False, "preflight_compute_nodes": 0}
+    if not first:
+        # Once a spec has passed it, the look at the login node is enough for all specs of a call; Slurm judges the rest
+        # of them at submission. The inventory's word is asked for where this variable does not hide it.
+        variables["preflight_enabled"] = _LOOK_AGAIN
+    variables.update(_marked(role_variables(spec, row)))
     return {
         "name": f"Plan {name}",
         "vars": variables,
         "block": [
             {
                 "name": f"{name} | Begin",
-                "ansible.builtin.set_fact": {"__run_submitted": {"jobs": []}},
+                "ansible.builtin.set_fact": {"run_submitted": {"jobs": []}},
             },
             {
                 "name": f"{name} | Take it to its workload",
                 "ansible.builtin.include_role": {"name": "dgxc.workloads." + spec["workload"]},
             },
-            _keep(name, ""),
+            _keep(name, "", {"__reconcile_looked": True}),
         ],
         "rescue": [_keep(name, "{{ ansible_failed_result.msg | default('a task failed') }}")],
     }
 
 
-def _keep(name: str, error: str) -> dict[str, Any]:
+def _keep(name: str, error: str, facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     outcome = {
         "error": error,
-        "jobs": "{{ __run_submitted.jobs | default([]) }}",
-        "scripts": "{{ __run_submitted.diff | default([]) }}",
+        "jobs": "{{ run_submitted.jobs | default([]) }}",
+        "scripts": "{{ run_submitted.diff | default([]) }}",
     }
     return {
         "name": f"{name} | Keep what came of it",
         "ansible.builtin.set_fact": {
-            "__reconcile_planned": "{{ __reconcile_planned | combine({__reconcile_name: __reconcile_outcome}) }}"
+            "__reconcile_planned": "{{ __reconcile_planned | combine({__reconcile_name: __reconcile_outcome}) }}",
+            **(facts or {}),
         },
         "vars": {"__reconcile_name": name, "__reconcile_outcome": outcome},
     }

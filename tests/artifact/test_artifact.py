@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -37,6 +38,10 @@ TOP_LEVEL = {
     "roles",
     "tests",
 }
+# The version to come, and those that there were.
+_RELEASED = CHECKOUT / "changelogs" / "changelog.yaml"
+RELEASES = {yaml.safe_load((CHECKOUT / "galaxy.yml").read_text())["version"]}
+RELEASES |= set(yaml.safe_load(_RELEASED.read_text())["releases"]) if _RELEASED.exists() else set()
 TESTS = {"config.yml", "sanity", "unit"}
 
 # Folders of plugins/ whose files ansible-doc knows by name.
@@ -145,6 +150,54 @@ def test_execution_environment_files_exist(installed: Any) -> None:
     assert "ansible-core" not in [line.split(">")[0] for line in python.splitlines()]
 
 
+def test_context_of_an_execution_environment_is_made(artifact: ModuleType, installed: Any, tmp_path: Path) -> None:
+    """As `make execution-environment` does, with the tarball of these tests, and without making an image."""
+    shutil.copy(CHECKOUT / "execution-environment.yml", tmp_path)
+    shutil.copytree(CHECKOUT / "meta", tmp_path / "meta")
+    (tmp_path / "dist").mkdir()
+    shutil.copy(installed.tarball, tmp_path / "dist")
+    artifact.run("ansible-builder", "create", "--context", "context", cwd=tmp_path)
+    built = tmp_path / "context" / "_build"
+    assert (built / "collections" / installed.tarball.name).read_bytes() == installed.tarball.read_bytes()
+    collections = {
+        entry["name"]: entry.get("version", entry.get("type"))
+        for entry in yaml.safe_load((built / "requirements.yml").read_text())["collections"]
+    }
+    dependencies = yaml.safe_load((CHECKOUT / "galaxy.yml").read_text())["dependencies"]
+    assert collections == {f"collections/{installed.tarball.name}": "file", **dependencies}
+    wanted = yaml.safe_load((CHECKOUT / "collections" / "requirements.yml").read_text())["collections"]
+    assert {entry["name"]: entry["version"] for entry in wanted} == dependencies
+    for name, ours in (("requirements.txt", "ee-requirements.txt"), ("bindep.txt", "ee-bindep.txt")):
+        assert _words(built / name) == _words(CHECKOUT / "meta" / ours) != set()
+
+
+def test_an_execution_environment_that_has_the_collection_learns_what_it_needs(
+    artifact: ModuleType, installed: Any
+) -> None:
+    told = artifact.run("ansible-builder", "introspect", str(installed.collections), cwd=installed.collections).stdout
+    needs = yaml.safe_load(told)
+    # Each line ends with the collection that it comes from.
+    python = {line.partition("#")[0].strip() for line in needs["python"]}
+    assert python == {line.replace(" ", "") for line in _words(CHECKOUT / "meta" / "ee-requirements.txt")}
+    assert {line.split()[0] for line in needs["system"]} == {
+        line.split()[0] for line in _words(CHECKOUT / "meta" / "ee-bindep.txt")
+    }
+
+
+def _words(path: Path) -> set[str]:
+    """The lines of a requirements file without comments."""
+    return {line.strip() for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")}
+
+
+def test_readme_has_the_parts_that_a_certified_collection_has() -> None:
+    headings = [line[3:].strip().lower() for line in (CHECKOUT / "README.md").read_text().splitlines()
+                if line.startswith("## ")]  # fmt: skip
+    parts = ("description", "requirements", "installation", "use cases", "testing", "support", "release notes",
+             "related information", "licen")  # fmt: skip
+    found = [next((part for part in parts if heading.startswith(part)), "") for heading in headings]
+    assert tuple(part for part in found if part) == parts
+
+
 def _python(artifact: ModuleType, installed: Any, program: str, *arguments: str) -> Any:
     """Run a program that imports from the installed collection and return the JSON it prints."""
     done = subprocess.run(
@@ -186,6 +239,7 @@ def test_ansible_doc_lists_every_plugin(folder: str, artifact: ModuleType, insta
     for name, documentation in _documented(artifact, installed, PLUGIN_TYPES[folder], sorted(listed)).items():
         assert documentation["examples"], f"{name} has no example"
         assert documentation["return"], f"{name} does not say what it returns"
+        assert documentation["doc"]["version_added"] in RELEASES, f"{name} comes with a version that is none"
 
 
 def _undocumented(specification: dict[str, Any], documented: dict[str, Any], where: str = "") -> list[str]:
@@ -241,6 +295,41 @@ def test_playbook_is_found_and_read_by_its_full_name(
         cwd=tmp_path,
         collections=installed.collections,
     )
+
+
+def _play(artifact: ModuleType, installed: Any, folder: Path, playbook: str, *arguments: str) -> Any:
+    """A playbook by its full name, in a folder with nothing but an inventory of one's own; the result and its words."""
+    inventory = folder / "hosts.yml"
+    inventory.write_text(
+        "---\nall:\n  children:\n    slurm_login:\n      hosts:\n        login:\n          ansible_connection: local\n"
+        f"          ansible_python_interpreter: {sys.executable}\n          dgxc_shared_root: {folder}\n"
+    )
+    done = artifact.run(
+        "ansible-playbook", f"{COLLECTION}.{playbook}", "--inventory", str(inventory), *arguments,
+        cwd=folder, collections=installed.collections, check=False,
+    )  # fmt: skip
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_workload_away_from_the_checkout_names_what_cannot_be(
+    artifact: ModuleType, installed: Any, tmp_path: Path
+) -> None:
+    code, output = _play(artifact, installed, tmp_path, "nemo_gpt3", "--check", "-e", "nemo_gpt3_nodes=0")
+    assert code != 0
+    assert "nemo_gpt3_nodes" in output, output
+    assert [path.name for path in tmp_path.iterdir()] == ["hosts.yml"]
+
+
+def test_the_doctor_works_away_from_the_checkout(artifact: ModuleType, installed: Any, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    code, output = _play(
+        artifact, installed, tmp_path, "preflight", "-e", f"preflight_report={report}", "-e", "dgxc_slurm_account=none"
+    )
+    checks = {check["id"]: check["verdict"] for check in json.loads(report.read_text())["checks"]}
+    assert checks["login.ssh"] == checks["login.python"] == "ok", output
+    # There is no Slurm with that account, whatever this machine has.
+    assert code != 0
+    assert "error" in checks.values()
 
 
 def test_galaxy_importer_takes_the_tarball(artifact: ModuleType, installed: Any, tmp_path: Path) -> None:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import array
 import json
 import math
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness.sandbox import BIN, PREFIX, USER, Play
+from tests.harness import person as person_of
+from tests.harness.sandbox import PREFIX, USER, Play
 
 pytestmark = pytest.mark.training
 
@@ -29,54 +27,21 @@ ALMA = Path(__file__).resolve().parents[1] / "alma"
 LAYERS, HIDDEN, FEED_FORWARD, RANK = 2, 64, 96, 4
 
 
-class Person:
-    """Somebody at the keyboard, whose shared storage is a folder of its own."""
-
-    def __init__(self, logs: Path, root: Path) -> None:
-        self.logs = logs
-        self.root = root
-        self.plays: list[Play] = []
-
-    def play(self, *arguments: str, **variables: object) -> Play:
-        command = [str(BIN / "ansible-playbook"), "playbooks/alma.yml", "-i", "inventories/sandbox", *arguments]
-        values = {"sandbox_shared_root": str(self.root), "sandbox_image_path": str(SHARED / "images/nemo-sandbox.sqsh")}
-        play = Play(self.logs / f"{len(self.plays)}.log", [*command, "-e", json.dumps({**values, **variables})], {})
-        self.plays.append(play)
-        return play
-
-    def files(self) -> dict[str, int]:
-        """Every file below the person's folder with its time of change."""
-        return {str(path): path.lstat().st_mtime_ns for path in self.root.rglob("*") if "/.git/" not in str(path)}
+class Person(person_of.Person):
+    def alma(self, *arguments: str, **variables: object) -> Play:
+        return self.play("alma", *arguments, **variables)
 
     def record(self, name: str) -> dict[str, Any]:
         """The record of the only run of this name."""
-        (run,) = (self.root / "runs" / "alma").glob(f"{name}-*")
+        (run,) = (run for run in self.runs("alma") if run.name.startswith(f"{name}-"))
         return json.loads((run / "record.json").read_text())
-
-    def jobs(self) -> list[str]:
-        """The ids of all jobs that were ever submitted below the person's folder."""
-        done = subprocess.run(
-            [str(PREFIX / "bin" / "sacct"), "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,WorkDir"],
-            text=True, capture_output=True, check=True,
-        )  # fmt: skip
-        return [
-            line.split("|")[0] for line in done.stdout.splitlines() if line.split("|")[1].startswith(f"{self.root}/")
-        ]
 
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     """One person for the whole story: the tests of this file build on one another."""
-    root = SHARED / f"alma-{os.getpid()}"
-    root.mkdir()
-    shutil.chown(root, USER, USER)
-    someone = Person(tmp_path_factory.mktemp("plays"), root)
-    yield someone
-    for play in someone.plays:
-        play.kill()
-    for job_id in someone.jobs():
-        subprocess.run([str(PREFIX / "bin" / "scancel"), job_id], check=False)
-    shutil.rmtree(root, ignore_errors=True)
+    with person_of.at_the_keyboard("alma", lambda root: Person(tmp_path_factory.mktemp("plays"), root)) as someone:
+        yield someone
 
 
 def weights(path: Path) -> dict[str, array.array[float]]:
@@ -98,21 +63,21 @@ def lines(name: str) -> int:
 
 
 def test_a_look_first_writes_nothing_and_shows_the_script(person: Person):
-    output = person.play("--check", "--diff").succeeds(120)
+    output = person.alma("--check", "--diff").succeeds(120)
     assert person.files() == {}
     assert "#SBATCH --nodes=2" in output
     assert "--kill-on-bad-exit=1" in output
 
 
 def test_nonsense_is_told_before_anything_is_touched(person: Person):
-    output = person.play(alma_nodes=0, alma_precision="fp8", alma_zero_stage=3, alma_batchsize=1).fails()
+    output = person.alma(alma_nodes=0, alma_precision="fp8", alma_zero_stage=3, alma_batchsize=1).fails()
     for name in ("alma_nodes", "alma_precision", "alma_zero_stage", "alma_batch_size"):
         assert name in output
     assert person.files() == {}
 
 
 def test_two_nodes_train_together_and_every_number_is_proved(person: Person):
-    person.play().succeeds(300)
+    person.alma().succeeds(300)
     record = person.record("alma-n2")
     examples = lines("zhen/train.zh-en.json")
     steps = 4 * (math.ceil(math.ceil(examples / 4) / 4) // 2)
@@ -146,7 +111,7 @@ def test_the_training_has_learnt_and_its_adapter_is_there(person: Person):
 
 def test_the_second_time_changes_nothing_and_submits_nothing(person: Person):
     jobs, files = person.jobs(), person.files()
-    play = person.play()
+    play = person.alma()
     play.succeeds(60)
     assert play.changed == 0
     assert person.jobs() == jobs
@@ -155,7 +120,7 @@ def test_the_second_time_changes_nothing_and_submits_nothing(person: Person):
 
 def test_a_sweep_adds_the_size_that_is_missing(person: Person):
     jobs = person.jobs()
-    output = person.play(alma_nodes=[1, 2]).succeeds(300)
+    output = person.alma(alma_nodes=[1, 2]).succeeds(300)
     assert len(person.jobs()) == len(jobs) + 1
     one, two = (person.record(name)["expect"] for name in ("alma-n1", "alma-n2"))
     assert person.record("alma-n1")["verdict"] == "succeeded"
@@ -166,7 +131,7 @@ def test_a_sweep_adds_the_size_that_is_missing(person: Person):
 
 def test_evaluations_are_made_and_seen(person: Person):
     short = {"alma_max_train_samples": 64, "alma_epochs": 1}
-    person.play(alma_nodes=1, alma_run_name="evaluated", alma_eval_steps=2, alma_save_steps=2, **short).succeeds(300)
+    person.alma(alma_nodes=1, alma_run_name="evaluated", alma_eval_steps=2, alma_save_steps=2, **short).succeeds(300)
     record = person.record("evaluated-n1")
     assert record["verdict"] == "succeeded"
     state = json.loads((Path(record["run_dir"]) / "attempt-1" / "output" / "trainer_state.json").read_text())
@@ -188,7 +153,7 @@ def test_data_that_is_not_whole_is_told_and_nothing_is_submitted(person: Person,
     folder = person.root / "data" / "deen"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.de-en.json").write_bytes(content)
-    output = person.play(
+    output = person.alma(
         alma_data_path=str(person.root / "data"), alma_language_pairs="de-en", alma_train_examples={"de": 77}
     ).fails()
     assert words in " ".join(output.split())

@@ -180,6 +180,11 @@ def test_a_step_that_fails_fails_the_build(person: Person):
     assert "returned a non-zero code: 1" in output
 
 
+def test_a_missing_dockerfile_is_named(person: Person):
+    output = person.play("registry", image_dockerfile="nosuch.j2").fails()
+    assert "image_dockerfile is 'nosuch.j2', but there is no such template on the controller" in output
+
+
 def test_an_image_is_imported_by_the_cluster(person: Person):
     output = person.play("import").succeeds()
     assert whole(person.image())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,58 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.sandbox import BIN, CHECKOUT, PREFIX, USER, Play
+from tests.harness.person import Person, at_the_keyboard
+from tests.harness.sandbox import BIN, CHECKOUT, PREFIX, USER
 
 SHARED = PREFIX / "shared" / USER
 SMALL = {"nemo_gpt3_max_steps": 60, "nemo_gpt3_val_check_interval": 20}
 
 
-class Person:
-    """Somebody at the keyboard, whose shared storage is a folder of its own."""
-
-    def __init__(self, logs: Path, root: Path) -> None:
-        self.logs = logs
-        self.root = root
-        self.plays: list[Play] = []
-
-    def play(self, playbook: str, *arguments: str, **variables: object) -> Play:
-        command = [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", "inventories/sandbox", *arguments]
-        values = {"sandbox_shared_root": str(self.root), "sandbox_image_path": str(SHARED / "images/nemo-sandbox.sqsh")}
-        play = Play(self.logs / f"{len(self.plays)}.log", [*command, "-e", json.dumps({**values, **variables})], {})
-        self.plays.append(play)
-        return play
-
-    def files(self) -> dict[str, int]:
-        """Every file below the person's folder with its time of change."""
-        return {str(path): path.lstat().st_mtime_ns for path in self.root.rglob("*") if "/.git/" not in str(path)}
-
-    def runs(self) -> list[Path]:
-        return sorted((self.root / "runs" / "nemo_gpt3").glob("*"))
-
-    def jobs(self) -> list[str]:
-        """The ids of all jobs that were ever submitted below the person's folder."""
-        done = subprocess.run(
-            [str(PREFIX / "bin" / "sacct"), "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,WorkDir"],
-            text=True, capture_output=True, check=True,
-        )  # fmt: skip
-        return [
-            line.split("|")[0] for line in done.stdout.splitlines() if line.split("|")[1].startswith(f"{self.root}/")
-        ]
-
-
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
     """One person for the whole story: the tests of this file build on one another."""
-    root = SHARED / f"scenario-{os.getpid()}"
-    root.mkdir()
-    shutil.chown(root, USER, USER)
-    someone = Person(tmp_path_factory.mktemp("plays"), root)
-    yield someone
-    for play in someone.plays:
-        play.kill()
-    for job_id in someone.jobs():
-        subprocess.run([str(PREFIX / "bin" / "scancel"), job_id], check=False)
-    shutil.rmtree(root, ignore_errors=True)
+    with at_the_keyboard("scenario", lambda root: Person(tmp_path_factory.mktemp("plays"), root)) as someone:
+        yield someone
 
 
 def test_a_look_first_writes_nothing_and_shows_the_overlay(person: Person):
@@ -86,7 +45,7 @@ def test_nonsense_is_told_before_anything_is_touched(person: Person):
 def test_a_run_is_submitted_followed_judged_and_recorded(person: Person):
     play = person.play("nemo_gpt3", **SMALL)
     output = play.succeeds(300)
-    (run,) = person.runs()
+    (run,) = person.runs("nemo_gpt3")
     record = json.loads((run / "record.json").read_text())
     result = record["attempts"][0]["result"]
     assert record["verdict"] == "succeeded"

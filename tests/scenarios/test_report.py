@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -17,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.sandbox import BIN, PREFIX, USER, Play
+from tests.harness.person import Person, at_the_keyboard
+from tests.harness.sandbox import PREFIX, USER, Play
 from tests.unit.plugins.report_rows import BEGAN, metric, write_run
 
 SHARED = PREFIX / "shared" / USER
@@ -45,24 +44,16 @@ def result(nodes: int, gpus: int, seconds: float | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Reader:
+class Reader(Person):
     """Somebody who wants to know what came of the runs below a folder of their own."""
 
     def __init__(self, logs: Path, root: Path) -> None:
-        self.logs = logs
-        self.root = root
+        super().__init__(logs, root)
         self.reports = logs / "reports"
-        self.plays: list[Play] = []
 
-    def play(self, playbook: str, *arguments: str, **variables: object) -> Play:
-        command = [str(BIN / "ansible-playbook"), f"playbooks/{playbook}.yml", "-i", "inventories/sandbox", *arguments]
-        values = {
-            "sandbox_shared_root": str(self.root), "sandbox_image_path": str(SHARED / "images/nemo-sandbox.sqsh"),
-            "report_directory": str(self.reports), "archive_directory": str(self.logs / "archives"),
-        }  # fmt: skip
-        play = Play(self.logs / f"{len(self.plays)}.log", [*command, "-e", json.dumps({**values, **variables})], {})
-        self.plays.append(play)
-        return play
+    def play(self, playbook: str, *arguments: str, **given: object) -> Play:
+        places = {"report_directory": str(self.reports), "archive_directory": str(self.logs / "archives")}
+        return super().play(playbook, *arguments, **{**places, **given})
 
     def sweep(self, root: Path, factor: float, bad: tuple[int, int] | None = None) -> None:
         """Records of a ViViT sweep, as if it had run."""
@@ -79,16 +70,10 @@ class Reader:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """One reader for the whole story: the tests of this file build on one another."""
-    root = SHARED / f"report-{os.getpid()}"
-    root.mkdir()
-    shutil.chown(root, USER, USER)
-    someone = Reader(tmp_path_factory.mktemp("plays"), root)
-    someone.sweep(root / "runs", 1.0, bad=(2, 8))
-    someone.sweep(root / "earlier", 0.8)
-    yield someone
-    for play in someone.plays:
-        play.kill()
-    shutil.rmtree(root, ignore_errors=True)
+    with at_the_keyboard("report", lambda root: Reader(tmp_path_factory.mktemp("plays"), root)) as someone:
+        someone.sweep(someone.root / "runs", 1.0, bad=(2, 8))
+        someone.sweep(someone.root / "earlier", 0.8)
+        yield someone
 
 
 def test_a_report_of_a_real_run_and_a_sweep(reader: Reader):

@@ -24,6 +24,7 @@ PREFIX = Path("/opt/dgxc-sites")
 USER = "site-user"
 SHARED = PREFIX / "shared" / USER
 CONF = PREFIX / "etc" / "slurm" / "slurm.conf"
+PROLOG, EPILOG = (PREFIX / "etc" / "slurm" / name for name in ("task_prolog", "task_epilog"))
 PROFILE = PREFIX / "home" / USER / ".bash_profile"
 FACTS: dict[str, Any] = {
     "sandbox_prefix": str(PREFIX),
@@ -54,7 +55,14 @@ CLUSTER = {
     "sandbox_slurmdbd_port": 27019,
     "sandbox_slurmd_first_port": 27001,
     "sandbox_node_count": 2,
-    "sandbox_slurm_settings": {"CliFilterPlugins": "lua", "JobSubmitPlugins": "lua", "AccountingStorageEnforce": None},
+    # What only needs other files later is asked for at the start, since each restart takes seconds.
+    "sandbox_slurm_settings": {
+        "CliFilterPlugins": "lua",
+        "JobSubmitPlugins": "lua",
+        "AccountingStorageEnforce": None,
+        "TaskProlog": str(PROLOG),
+        "TaskEpilog": str(EPILOG),
+    },
     "sandbox_slurm_files": {"cli_filter.lua": CLI_FILTER % "", "job_submit.lua": JOB_SUBMIT % ""},
 }
 
@@ -116,14 +124,19 @@ class Site:
             extra_groups=[],
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **values},
         )
-        self.await_nodes()
-        # slurmd keeps what it has read until it is told.
+        wait_until(lambda: "UP" in self.slurm("scontrol", "ping", check=False), 30, "the start of slurmctld")
+        # slurmd keeps what it has read until it is told, and a node that had told of other GPUs was drained.
         self.slurm("scontrol", "reconfigure")
         self.await_nodes()
 
     def await_nodes(self) -> None:
         idle = ("sinfo", "-h", "-t", "idle", "-o", "%D")
-        wait_until(lambda: self.slurm(*idle, check=False).strip() == "2", 60, "two idle nodes")
+
+        def ready() -> bool:
+            self.slurm("scontrol", "update", "NodeName=ALL", "State=RESUME", check=False)
+            return self.slurm(*idle, check=False).strip() == "2"
+
+        wait_until(ready, 60, "two idle nodes")
 
     def restore(self) -> None:
         restart = CONF in self.kept
@@ -191,6 +204,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     someone = Site(tmp_path_factory.mktemp("sites"))
     sandbox = ["playbooks/sandbox.yml", "-i", "inventories/sandbox"]
     someone.play(*sandbox, **CLUSTER).succeeds(600)
+    for path in (PROLOG, EPILOG):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
     yield someone
     for play in someone.plays:
         play.kill()
@@ -238,9 +254,13 @@ def test_slurm_elsewhere(site: Site):
     assert wrong(checks) == {}
     assert "dgxc_slurm_bin_dir" in checks["slurm.commands"]["evidence"]
     site.runs("elsewhere", **fitting)
-    # A plain command finds the Slurm of this machine in /usr/bin, which has no configuration.
+    # A plain command finds the Slurm of this machine in /usr/bin, which has no configuration: a login shell is asked.
     site.write(PROFILE, f"export PATH={PREFIX}/bin:$PATH\n")
-    remedies = wrong(site.preflight(dgxc_environment_modules=[]))
+    checks = site.preflight(dgxc_environment_modules=[])
+    assert wrong(checks) == {}
+    assert checks["slurm.commands"]["evidence"] == f"in {PREFIX}/bin, by a login shell"
+    # Named all the same, it does not answer, and the remedy names the other one.
+    remedies = wrong(site.preflight(dgxc_environment_modules=[], dgxc_slurm_bin_dir="/usr/bin"))
     assert remedies["slurm.controller"] == f"set dgxc_slurm_bin_dir to {PREFIX}/bin, where a login shell finds Slurm"
 
 
@@ -292,19 +312,29 @@ def test_a_workload_on_a_site_that_demands_much(demanding: Site):
     assert "#SBATCH --mem=400GB" in script.read_text()
 
 
-def test_no_accounting(site: Site):
-    site.configure(AccountingStorageType="accounting_storage/none", AccountingStorageTRES=None)
+def test_no_accounting_and_four_gpus_that_have_a_type(site: Site):
+    """Both need a restart, so they share one."""
+    gres = CONF.with_name("gres.conf")
+    site.write(gres, gres.read_text().replace("Name=gpu ", "Name=gpu Type=a100 ").replace("[0-7]", "[0-3]"))
+    (nodes,) = (line.partition("=")[2] for line in CONF.read_text().splitlines() if line.startswith("NodeName="))
+    site.configure(
+        AccountingStorageType="accounting_storage/none", AccountingStorageTRES=None,
+        NodeName=nodes.replace("Gres=gpu:8", "Gres=gpu:a100:4"),
+    )  # fmt: skip
     checks = site.preflight()
-    assert wrong(checks) == {}
     assert checks["slurm.accounting"]["verdict"] == "warning"
-    site.runs("unaccounted")
+    assert "nodes have 4 a100 GPUs" in checks["slurm.gpus"]["evidence"]
+    assert wrong(checks)["slurm.gpus"].startswith("set dgxc_gpus_per_node to what the nodes have")
+    assert (
+        wrong(site.preflight(dgxc_gpus_per_node=4, dgxc_gpu_type="h100"))["slurm.gpus"] == "set dgxc_gpu_type to a100"
+    )
+    facts = {"dgxc_gpus_per_node": 4, "dgxc_gpu_type": "a100", "dgxc_gres_style": "gres"}
+    assert wrong(site.preflight(preflight_nodes=2, **facts)) == {}
+    site.runs("unaccounted", fault_options={"gres": "gpu:a100:4"}, **facts)
 
 
 def test_no_home_on_the_nodes(site: Site):
-    prolog = PREFIX / "etc/slurm/no_home"
-    prolog.write_text("#!/bin/sh\necho export HOME=/home/nowhere\n")
-    prolog.chmod(0o755)
-    site.configure(TaskProlog=str(prolog))
+    site.write(PROLOG, "#!/bin/sh\necho export HOME=/home/nowhere\n")
     checks = site.preflight()
     assert wrong(checks) == {}
     assert "not there on gpu001" in checks["node.home"]["evidence"]
@@ -316,14 +346,9 @@ def test_a_shared_root_that_the_nodes_do_not_have(site: Site):
     local = Path("/tmp/dgxc-sites-local")
     local.mkdir(exist_ok=True)
     shutil.chown(local, USER, USER)
-    prolog = PREFIX / "etc/slurm/hide"
-    prolog.write_text(f"#!/bin/sh\nmv {local} {local}.away\n")
-    epilog = PREFIX / "etc/slurm/show"
-    epilog.write_text(f"#!/bin/sh\nmv {local}.away {local}\n")
-    for path in (prolog, epilog):
-        path.chmod(0o755)
+    site.write(PROLOG, f"#!/bin/sh\nmv {local} {local}.away\n")
+    site.write(EPILOG, f"#!/bin/sh\nmv {local}.away {local}\n")
     try:
-        site.configure(TaskProlog=str(prolog), TaskEpilog=str(epilog))
         checks = site.preflight(dgxc_shared_root=str(local))
         assert "set dgxc_shared_root to a folder that all nodes share" in checks["node.shared_root"]["remedy"]
         assert checks["node.shared_root"]["verdict"] == "error"

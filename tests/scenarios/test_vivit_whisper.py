@@ -24,7 +24,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.sandbox import BIN, CHECKOUT, PREFIX, USER, Play
+from tests.harness import person as person_of
+from tests.harness.sandbox import CHECKOUT, PREFIX, USER, Play
 
 SHARED = PREFIX / "shared" / USER
 TRAINING = PREFIX / "training"
@@ -43,15 +44,13 @@ file_server = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(file_server)
 
 
-class Person:
-    """Somebody at the keyboard, whose shared storage is a folder of its own; models and the data server are beside."""
+class Person(person_of.Person):
+    """Somebody who has small models and a data server beside the folder on shared storage."""
 
     def __init__(self, logs: Path, root: Path, models: Path, server) -> None:
-        self.logs = logs
-        self.root = root
+        super().__init__(logs, root)
         self.models = models
         self.server = server
-        self.plays: list[Play] = []
 
     def play(self, role: str, *arguments: str, **variables: object) -> Play:
         """Start a workload's playbook; variables without the role's prefix."""
@@ -70,11 +69,8 @@ class Person:
             "offline": True,
         }
         values = {f"{role}_{name}": value for name, value in {**common, **variables}.items()}
-        command = [str(BIN / "ansible-playbook"), f"playbooks/{role}.yml", "-i", "inventories/sandbox", *arguments]
-        extra = json.dumps({"sandbox_shared_root": str(self.root), "run_poll_interval_max": 3, **values})
-        play = Play(self.logs / f"{len(self.plays)}.log", [*command, "-e", extra], {"ANSIBLE_FORCE_COLOR": "0"})
-        self.plays.append(play)
-        return play
+        more = {"sandbox_shared_root": str(self.root), "run_poll_interval_max": 3}
+        return self.start(role, *arguments, environment={"ANSIBLE_FORCE_COLOR": "0"}, **more, **values)
 
     def vivit(self, *arguments: str, **variables: object) -> Play:
         small = {
@@ -103,9 +99,6 @@ class Person:
         }
         return self.play("whisper_qlora", *arguments, **{**small, **variables})
 
-    def files(self) -> dict[str, int]:
-        return {str(path): path.lstat().st_mtime_ns for path in self.root.rglob("*")}
-
     def records(self, role: str) -> dict[str, dict]:
         """The record of every run by its name, with the last attempt's folder in it."""
         found = {}
@@ -114,15 +107,6 @@ class Person:
             attempts = len(record["attempts"])
             found[path.parent.name[:-13]] = {**record, "folder": path.parent / f"attempt-{attempts}"}
         return found
-
-    def jobs(self) -> list[str]:
-        done = subprocess.run(
-            [str(PREFIX / "bin" / "sacct"), "-a", "-X", "-n", "-P", "-S", "now-2hours", "-o", "JobIDRaw,WorkDir"],
-            text=True, capture_output=True, check=True,
-        )  # fmt: skip
-        return [
-            line.split("|")[0] for line in done.stdout.splitlines() if line.split("|")[1].startswith(f"{self.root}/")
-        ]
 
 
 def packed(folder: Path, kind: str) -> bytes:
@@ -153,20 +137,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator[Person]:
     """One person for the whole story: the tests of this file build on one another."""
-    root = SHARED / f"scenario-vw-{os.getpid()}"
-    root.mkdir()
-    shutil.chown(root, USER, USER)
     server = file_server.FileServer()
     server.files["/UCF101_subset.tar.gz"] = packed(models / "UCF101_subset", "tar")
     server.files["/asr.zip"] = packed(models / "bengali-ai-asr-10k", "zip")
-    someone = Person(tmp_path_factory.mktemp("plays"), root, models, server)
-    yield someone
-    for play in someone.plays:
-        play.kill()
-    for job_id in someone.jobs():
-        subprocess.run([str(PREFIX / "bin" / "scancel"), job_id], check=False)
+    logs = tmp_path_factory.mktemp("plays")
+    with person_of.at_the_keyboard("scenario-vw", lambda root: Person(logs, root, models, server)) as someone:
+        yield someone
     server.close()
-    shutil.rmtree(root, ignore_errors=True)
 
 
 def losses(state: dict) -> list[float]:

@@ -139,5 +139,6 @@ def test_with_the_variables_exported_the_login_node_is_what_is_asked_next() -> N
     }
     answer = play("azure", given)
     assert "Refuse what cannot run" in answer.stdout
-    assert "Make the shared folders" in answer.stdout
+    assert "Check the login node" in answer.stdout
+    assert "login.ssh" in answer.stdout + answer.stderr
     assert "/nonexistent/ssh" in answer.stdout + answer.stderr

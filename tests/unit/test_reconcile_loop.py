@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -135,6 +139,177 @@ def test_the_newest_signed_tag_is_followed(loop, tmp_path, server, played):
     server.push("not tagged")
     loop.turn(values, False)
     assert played == [(tagged, "runs-10")]
+
+
+def test_a_tag_counts_under_the_name_that_was_signed_only(loop, tmp_path, server, played, capsys):
+    server.make_key()
+    values = config(loop, tmp_path, server, tag="runs-*", verify=True, allowed_signers=str(server.signers))
+    for name in ("runs-1", "runs-2"):
+        server.push(name)
+        server.git("tag", "-s", "-m", name, name)
+    server.git("push", "--quiet", str(server.bare), "runs-1", "runs-2")
+    loop.turn(values, False)
+    # Whoever can write to the server, and has no key, calls the old tag a newer one.
+    subprocess.run(["git", "-C", str(server.bare), "update-ref", "refs/tags/runs-3", "refs/tags/runs-1"], check=True)
+    loop.turn(values, False)
+    assert [text for _commit, text in played] == ["runs-2", "runs-2"]
+    assert "was signed as runs-1, so it counts for nothing" in capsys.readouterr().out
+
+
+def test_the_signature_of_a_stranger_or_of_other_content_is_none(loop, tmp_path, server, played, capsys):
+    server.make_key()
+    values = config(loop, tmp_path, server, verify=True, allowed_signers=str(server.signers))
+    good = server.push("signed", "-S")
+    loop.turn(values, False)
+    signed = server.git("cat-file", "commit", "HEAD")
+    forged = subprocess.run(
+        ["git", "-C", str(server.work), "hash-object", "-t", "commit", "-w", "--stdin"],
+        input=signed.replace("\nsigned", "\nforged") + "\n", text=True, capture_output=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    server.git("push", "--quiet", "--force", str(server.bare), f"{forged}:main")
+    loop.turn(values, False)
+    # Another key, which the file of signers does not have.
+    signers = server.signers.read_text()
+    server.key.unlink()
+    server.make_key()
+    server.signers.write_text(signers)
+    server.push("of a stranger", "-S", "--force")
+    loop.turn(values, False)
+    assert [commit for commit, _text in played] == [good, good, good]
+    assert capsys.readouterr().out.count("no good signature") == 2
+    assert [path.name for path in (tmp_path / "home" / "checkouts").iterdir()] == [good]
+
+
+@pytest.fixture
+def keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A keyring of GnuPG with one key of Ana's."""
+    if shutil.which("gpg") is None:
+        pytest.skip("needs gpg")
+    # Short, because a socket lies in it.
+    home = Path(subprocess.run(["mktemp", "-d"], text=True, capture_output=True, check=True).stdout.strip())
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    key = ["--quick-gen-key", "Ana <ana@example.org>", "ed25519", "sign", "never"]
+    subprocess.run(["gpg", "--batch", "--quiet", "--passphrase", "", *key], check=True, capture_output=True)
+    yield
+    subprocess.run(["gpgconf", "--kill", "all"], check=False)
+    shutil.rmtree(home)
+
+
+@pytest.mark.usefixtures("keyring")
+@pytest.mark.parametrize("tag", ["", "runs-*"])
+def test_signatures_of_gnupg_count_by_the_keyring(loop, tmp_path, server, played, capsys, tag):
+    values = config(loop, tmp_path, server, verify=True, tag=tag)
+    server.push("unsigned")
+    server.git("tag", "runs-1")
+    server.git("push", "--quiet", str(server.bare), "runs-1")
+    with pytest.raises(loop.CannotBegin, match="no good signature"):
+        loop.turn(values, False)
+    # Nothing of it was read.
+    assert not (tmp_path / "home" / "checkouts").exists()
+    good = server.push("signed", "-S")
+    server.git("tag", "-s", "-m", "two", "runs-2")
+    server.git("push", "--quiet", str(server.bare), "runs-2")
+    assert loop.turn(values, False) == 0
+    assert played == [(good, "signed")]
+
+
+def test_a_damaged_copy_is_made_anew(loop, tmp_path, server, played, capsys):
+    values = config(loop, tmp_path, server)
+    commit = server.push("one")
+    loop.turn(values, False)
+    # As a power cut may leave them: files of the right name without content.
+    for path in (tmp_path / "home" / "repository.git" / "objects").rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+            path.write_bytes(b"")
+    assert loop.turn(values, False) == 0
+    assert played[-1] == (commit, "one")
+    assert "is damaged and made anew" in capsys.readouterr().out
+
+
+def test_a_cut_checkout_is_not_taken_for_a_whole_one(loop, tmp_path, server, played):
+    values = config(loop, tmp_path, server)
+    commit = server.push("one")
+    loop.turn(values, False)
+    (tmp_path / "home" / "checkouts" / commit / "file").write_text("")
+    loop.turn(values, False)
+    assert played[-1] == (commit, "one")
+
+
+def test_collections_that_were_cut_off_do_not_count_as_installed(loop, tmp_path, monkeypatch):
+    project, home, calls = tmp_path / "project", tmp_path / "home", tmp_path / "calls"
+    (project / "collections").mkdir(parents=True)
+    home.mkdir()
+    galaxy = tmp_path / "ansible-galaxy"
+    galaxy.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n! grep -q bad "$5" || exit 1\n')
+    galaxy.chmod(0o755)
+    values = {"collections_path": "", "job_timeout": 60}
+
+    def install(text: str) -> str:
+        (project / "collections" / "requirements.yml").write_text(text)
+        return loop.collections_path(values, home, project, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+
+    assert install("one") == install("one") == str(home / "collections")
+    assert len(calls.read_text().splitlines()) == 1
+    with pytest.raises(loop.CannotBegin, match="cannot be installed"):
+        install("bad")
+    install("one")
+    assert len(calls.read_text().splitlines()) == 3
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of 4 MB."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=False)
+    if done.returncode:
+        pytest.skip("needs to mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_disk_that_is_full_stops_every_step_and_loses_nothing(loop, tmp_path, server, played, monkeypatch, capsys):
+    values = config(loop, tmp_path, server, minimum_free_mb=0)
+    path = tmp_path / "config.json"
+    monkeypatch.setattr("sys.argv", ["reconcile_loop.py", str(path)])
+    with small_disk(tmp_path / "home"):
+        first = server.push("one" * 40000)
+        assert loop.turn(values, False) == 0
+        second = server.push("two" * 40000)
+        codes = []
+        for left in (0, 8, 40, 160, 400):
+            filler = tmp_path / "home" / "filler"
+            with filler.open("wb", buffering=0) as stream, contextlib.suppress(OSError):
+                while stream.write(b"x" * 4096):
+                    pass
+            os.truncate(filler, max(0, filler.stat().st_size - (left << 10)))
+            before = len(played)
+            codes.append(loop.main())
+            told = capsys.readouterr().out
+            assert codes[-1] == (0 if len(played) > before else loop.CANNOT_BEGIN), told
+            assert codes[-1] == 0 or "No space left on device" in told
+            filler.unlink()
+        # None of the turns saw half a file, and with room again the loop goes on by itself.
+        assert {text for _commit, text in played} <= {"one" * 40000, "two" * 40000}
+        assert codes[0] == loop.CANNOT_BEGIN
+        assert loop.main() == 0
+        assert played[-1] == (second, "two" * 40000)
+        assert played[0][0] == first
+
+
+def test_a_disk_that_fills_up_during_the_playbook_is_told(loop, tmp_path, server, monkeypatch, capsys):
+    config(loop, tmp_path, server)
+    server.push("one")
+
+    def run(*arguments: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "event.json")
+
+    monkeypatch.setattr(loop, "run_playbook", run)
+    monkeypatch.setattr("sys.argv", ["reconcile_loop.py", str(tmp_path / "config.json")])
+    assert loop.main() == loop.CANNOT_BEGIN
+    assert "event.json: No space left on device" in capsys.readouterr().out
 
 
 def test_what_a_killed_turn_left_behind_is_no_hindrance(loop, tmp_path, server, played):

@@ -62,6 +62,24 @@ def test_no_file_is_left_unfinished() -> None:
     assert _with(marks, [path for path in FILES if not path.startswith(("LICENSE", "changelogs/changelog"))]) == []
 
 
+def test_whoever_silences_a_check_says_why() -> None:
+    # In two parts, so that this is none.
+    marks = [("# no", r"qa\b"), ("# ruff: no", "qa"), ("# type: ig", "nore"), ("# prag", "ma: no"),
+             ("# pylint: dis", "able"), ("shellcheck dis", "able="), ("yamllint dis", "able")]  # fmt: skip
+    silenced = re.compile("|".join(start + rest for start, rest in marks))
+    # Behind it, or in a comment in the line before or after.
+    reason = re.compile(r"(?:[A-Z]+[0-9]+|\]|cover)  ?[#-] ?\w+")
+    wrong = []
+    for path in FILES:
+        lines = ["", *_text(path).splitlines(), ""]
+        for number, line in enumerate(lines[1:-1], start=1):
+            beside = any(other.lstrip().startswith("#") for other in (lines[number - 1], lines[number + 1]))
+            # What ends with a quotation mark is in a text.
+            if silenced.search(line) and not line.endswith('"') and not reason.search(line) and not beside:
+                wrong.append(f"{path}:{number}: {line.strip()}")
+    assert wrong == []
+
+
 def test_no_file_has_a_private_key_or_a_token() -> None:
     # A key that a test needs is made by the test.
     secrets = re.compile(

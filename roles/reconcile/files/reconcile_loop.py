@@ -7,8 +7,9 @@
     python reconcile_loop.py config.json [--check]
 
 Called by a timer. It holds a lock, so that a turn that takes longer than the pause is not joined by another one. The
-repository is unpacked to a folder of its own for each commit, so neither a force push nor a kill in the middle leaves
-anything half done. The exit code is that of the playbook; 75 says that this turn could not begin.
+repository is unpacked anew by each turn, so neither a force push nor a kill, a full disk or a power cut in the middle
+leaves anything half done that a later turn would take for whole. The exit code is that of the playbook; 75 says that
+this turn could not begin, or that the disk filled up while it was at work.
 
 Keys of the configuration, with their defaults, are in DEFAULTS.
 """
@@ -16,6 +17,7 @@ Keys of the configuration, with their defaults, are in DEFAULTS.
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
 import hashlib
 import io
@@ -35,7 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "repository": None,  # address that git fetch takes
     "branch": "main",
     "tag": "",  # shell pattern; the newest tag of that name (by version) is taken instead of the branch
-    "verify": False,  # run nothing but signed commits, or tags where tag is given
+    "verify": False,  # run nothing but signed commits, or tags where tag is given; nothing else is unpacked either
     "allowed_signers": "",  # file of SSH keys whose signatures count; GnuPG's keyring where empty
     "specs": "runs",  # folder of the specs in the repository
     "inventory": "inventory",  # in the repository
@@ -49,6 +51,8 @@ DEFAULTS: dict[str, Any] = {
     "environment": [],  # further names of environment variables that the playbook may see; no secrets
 }
 CANNOT_BEGIN = 75
+#: What is said where a disk is full; with that nothing goes on.
+_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 _ENVIRONMENT = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_.*|TZ|TMPDIR|SSH_AUTH_SOCK|VIRTUAL_ENV|https?_proxy|no_proxy"
 )
@@ -83,17 +87,23 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 class Repository:
-    """A bare copy of the repository, and one unpacked folder for the commit in use."""
+    """A bare copy of the repository, and the unpacked files of the commit in use.
+
+    The copy can be lost: it is fetched again. The reference TRUSTED keeps the commit of the last turn in it, whatever
+    becomes of the branch.
+    """
+
+    TRUSTED = "refs/loop/trusted"
 
     def __init__(self, config: dict[str, Any], home: Path) -> None:
         self.config = config
         self.bare = home / "repository.git"
         self.checkouts = home / "checkouts"
-        self.trusted = home / "commit"
 
     def git(self, *arguments: str, timeout: float = 300.0) -> bytes:
         """Git's output. Raises CannotBegin with what it said."""
-        command = ["git", "-C", str(self.bare), *arguments]
+        # What a power cut leaves of the copy has to be whole.
+        command = ["git", "-C", str(self.bare), "-c", "core.fsync=all", *arguments]
         environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         try:
             done = subprocess.run(command, capture_output=True, timeout=timeout, check=False, env=environment)
@@ -103,15 +113,24 @@ class Repository:
             raise CannotBegin(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
 
+    def prepare(self) -> None:
+        """Have a copy that Git can work with: without what a killed turn left, and made anew if it is damaged."""
+        for leftover in [*self.bare.rglob("*.lock"), *self.bare.glob("objects/**/tmp_*")]:
+            # The lock of this program says that nobody works here now.
+            leftover.unlink(missing_ok=True)
+        if (self.bare / "HEAD").exists():
+            try:
+                self.git("fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+            except CannotBegin as error:
+                say(f"{self.bare} is damaged and made anew ({error})")
+            else:
+                return
+        shutil.rmtree(self.bare, ignore_errors=True)
+        self.bare.mkdir(parents=True)
+        self.git("init", "--quiet", "--bare")
+
     def newest(self) -> tuple[str, str]:
         """The commit that is to be run, and the signed thing that names it. Raises CannotBegin."""
-        if not (self.bare / "HEAD").exists():
-            shutil.rmtree(self.bare, ignore_errors=True)
-            self.bare.mkdir(parents=True)
-            self.git("init", "--quiet", "--bare")
-        # Whatever a killed turn left behind; the lock says that nobody works here now.
-        for lock in self.bare.rglob("*.lock"):
-            lock.unlink()
         if self.config["tag"]:
             self.git("fetch", "--quiet", "--prune", "--force", self.config["repository"], "+refs/tags/*:refs/tags/*")
             names = self.git("tag", "--list", "--sort=-version:refname", self.config["tag"]).decode().split()
@@ -131,21 +150,26 @@ class Repository:
             return
         signers = self.config["allowed_signers"]
         options = ["-c", f"gpg.ssh.allowedSignersFile={signers}"] if signers else []
+        place = f"{name} at {commit[:12]}"
         try:
-            self.git(*options, *(["verify-tag", name] if self.config["tag"] else ["verify-commit", commit]))
+            if not self.config["tag"]:
+                self.git(*options, "verify-commit", commit)
+                return
+            self.git(*options, "verify-tag", f"refs/tags/{name}")
+            signed = self.git("cat-file", "tag", f"refs/tags/{name}").decode(errors="replace")
         except CannotBegin as error:
-            raise CannotBegin(f"{name} at {commit[:12]} has no good signature: {error}") from None
+            raise CannotBegin(f"{place} has no good signature: {error}") from None
+        # The signature is one of the tag's content. Whoever can write to the server can give an old tag a newer name.
+        said = re.search(r"^tag (.*)$", signed.partition("\n\n")[0], re.MULTILINE)
+        if said is None or said.group(1) != name:
+            raise CannotBegin(f"{place} was signed as {said.group(1) if said else 'nothing'}, so it counts for nothing")
 
     def unpack(self, commit: str) -> Path:
-        """The folder of a commit's files, whole or not there."""
-        folder = self.checkouts / commit
-        if folder.is_dir():
-            return folder
-        self.checkouts.mkdir(exist_ok=True)
+        """The folder of a commit's files, unpacked now. Raises CannotBegin or OSError, and then there is none."""
+        shutil.rmtree(self.checkouts, ignore_errors=True)
+        self.checkouts.mkdir()
         archive = self.git("archive", "--format=tar", commit)
-        for other in self.checkouts.iterdir():
-            shutil.rmtree(other, ignore_errors=True)
-        temporary = self.checkouts / f"{commit}.unpacking"
+        temporary, folder = self.checkouts / f"{commit}.unpacking", self.checkouts / commit
         with tarfile.open(fileobj=io.BytesIO(archive)) as stream:
             stream.extractall(temporary, filter="data")
         temporary.rename(folder)
@@ -153,18 +177,20 @@ class Repository:
 
     def choose(self) -> str:
         """The newest commit that can be trusted; the one of an earlier turn where the newest cannot be had."""
+        self.prepare()
         try:
             commit, name = self.newest()
             self.verify(commit, name)
         except CannotBegin as error:
-            if not self.trusted.exists():
+            if any(words in str(error) for words in _FULL):
                 raise
-            commit = self.trusted.read_text(encoding="ascii").strip()
+            try:
+                commit = self._commit(self.TRUSTED)
+            except CannotBegin:
+                raise error from None
             say(f"{error}; going on with {commit[:12]}")
             return commit
-        temporary = self.trusted.with_name("commit.new")
-        temporary.write_text(commit + "\n", encoding="ascii")
-        temporary.replace(self.trusted)
+        self.git("update-ref", self.TRUSTED, commit)
         return commit
 
 
@@ -208,9 +234,17 @@ def collections_path(config: dict[str, Any], home: Path, project: Path, environm
     target, mark = home / "collections", home / "collections.installed"
     digest = hashlib.sha256(requirements.read_bytes()).hexdigest()
     if not mark.exists() or mark.read_text(encoding="ascii") != digest:
+        # Before anything is replaced: what is cut off in the middle must not count as installed.
+        mark.unlink(missing_ok=True)
         galaxy = shutil.which("ansible-galaxy", path=environment["PATH"])
         command = [str(galaxy), "collection", "install", "--force", "-r", str(requirements), "-p", str(target)]
-        done = subprocess.run(command, cwd=project, text=True, capture_output=True, check=False, env=environment)
+        try:
+            done = subprocess.run(
+                command, cwd=project, text=True, capture_output=True, check=False, env=environment,
+                timeout=config["job_timeout"],
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise CannotBegin(f"the collections of {requirements.name} cannot be installed: {error}") from None
         if done.returncode:
             raise CannotBegin(f"the collections of {requirements.name} cannot be installed: {done.stderr[-800:]}")
         mark.write_text(digest, encoding="ascii")
@@ -234,23 +268,25 @@ def run_playbook(config: dict[str, Any], home: Path, project: Path, commit: str,
     ident = f"{commit[:12]}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
     data = home / "runner"
     data.mkdir(exist_ok=True)
-    result = ansible_runner.run(
-        private_data_dir=str(data),
-        project_dir=str(project),
-        playbook=config["playbook"],
-        inventory=str(project / config["inventory"]),
-        ident=ident,
-        cmdline="--check --diff" if check else None,
-        extravars={
-            **config["extra_vars"],
-            "reconcile_specs": str(project / config["specs"]),
-            "reconcile_commit": commit,
-        },
-        settings={"idle_timeout": config["idle_timeout"], "job_timeout": config["job_timeout"]},
-        suppress_env_files=True,
-        rotate_artifacts=config["keep"],
-    )
-    clean_receipt(data / "artifacts" / ident)
+    try:
+        result = ansible_runner.run(
+            private_data_dir=str(data),
+            project_dir=str(project),
+            playbook=config["playbook"],
+            inventory=str(project / config["inventory"]),
+            ident=ident,
+            cmdline="--check --diff" if check else None,
+            extravars={
+                **config["extra_vars"],
+                "reconcile_specs": str(project / config["specs"]),
+                "reconcile_commit": commit,
+            },
+            settings={"idle_timeout": config["idle_timeout"], "job_timeout": config["job_timeout"]},
+            suppress_env_files=True,
+            rotate_artifacts=config["keep"],
+        )
+    finally:
+        clean_receipt(data / "artifacts" / ident)
     say(f"{commit[:12]}: {result.status}, receipt {data / 'artifacts' / ident}")
     return int(result.rc if result.rc is not None else 1) or (0 if result.status == "successful" else 1)
 
@@ -288,14 +324,16 @@ def main() -> int:
     parser.add_argument("config", type=Path, help="the configuration, a JSON file")
     parser.add_argument("--check", action="store_true", help="plan only: say what would be done")
     options = parser.parse_args()
+    place = str(options.config)
     try:
-        return turn(read_config(options.config), options.check)
+        config = read_config(options.config)
+        place = config["home"]
+        return turn(config, options.check)
     except CannotBegin as error:
         say(str(error))
-        return CANNOT_BEGIN
     except OSError as error:
-        say(f"{error.filename or 'a file'}: {error.strerror or error}")
-        return CANNOT_BEGIN
+        say(f"{error.filename or place}: {error.strerror or error}; the next turn tries again")
+    return CANNOT_BEGIN
 
 
 if __name__ == "__main__":

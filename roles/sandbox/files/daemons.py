@@ -219,7 +219,7 @@ class Daemon:
 
     def ensure(self) -> None:
         """Make it run, answer, and have been started with today's configuration."""
-        if "before" in self.spec:
+        if self.spec.get("before"):
             helper(self.spec["before"])
         pids, why = self.trouble()
         if not why:
@@ -245,7 +245,7 @@ class Daemon:
         if why:
             what = "woken" if why == FROZEN else f"replaced, {why}" if pids else "started"
             print(f"{self.name}: would be {what}")
-        elif ask and "before" in self.spec:
+        elif ask and self.spec.get("before"):
             return not helper(["--plan", *self.spec["before"]])
         return not why
 
@@ -344,5 +344,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=True)
     main()

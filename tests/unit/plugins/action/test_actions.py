@@ -14,6 +14,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
 from ansible_collections.dgxc.workloads.plugins.action import show_lines, slurm_job_wait
+from ansible_collections.dgxc.workloads.plugins.plugin_utils import _long_step
 
 
 def job(verdict="succeeded", **more):
@@ -61,11 +62,11 @@ def test_what_is_said_reaches_a_file_at_once(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(file), encoding="utf-8"))
     sys.stdout.write("TASK [Wait]\n")
     assert file.getvalue() == b""
-    slurm_job_wait.show_each_line_at_once()
+    _long_step.show_each_line_at_once()
     sys.stdout.write("[sandbox] waiting for 1 job.\n")
     assert file.getvalue() == b"TASK [Wait]\n[sandbox] waiting for 1 job.\n"
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    slurm_job_wait.show_each_line_at_once()
+    _long_step.show_each_line_at_once()
 
 
 def wait(monkeypatch, *answers, check_mode=False, **arguments):

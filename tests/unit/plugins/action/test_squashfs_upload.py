@@ -47,7 +47,7 @@ class Bench:
         return self.rsync.pop(0)
 
     def run(self, **hostvars):
-        return self.action.run(task_vars={"hostvars": hostvars})
+        return self.action.run(task_vars={"hostvars": hostvars, "inventory_hostname": "sandbox"})
 
 
 def begun(**more):
@@ -60,7 +60,7 @@ def test_an_image_is_sent(monkeypatch):
     assert (result["changed"], result["action"], result["sent"], result["image"]) == (True, "upload", 1000, HERE)
     assert bench.asked == ["begin", "finish"]
     assert bench.commands[0][-1] == "login:/s/.x.part"
-    assert bench.said == ["x.sqsh: sending 1.0 KB to login"]
+    assert bench.said == ["[sandbox] x.sqsh: sending 1.0 KB to login"]
 
 
 def test_what_is_there_is_not_sent(monkeypatch):

@@ -41,6 +41,7 @@ def good(tmp_path: Path) -> dict[str, Any]:
         ({"report_baseline_tolerance": -1}, ["report_baseline_tolerance"]),
         ({"report_baseline_tolerance": "5 %"}, ["report_baseline_tolerance"]),
         ({"report_baseline": "/absent.yml"}, ["no such file on the controller"]),
+        ({"report_write_baseline": "/absent/b.yml"}, ["/absent/b.yml', but there is no such folder on the controller"]),
         ({"report_fail_on_regression": True}, ["report_baseline names no file"]),
         ({"report_compare": ["x"]}, ["write label and root"]),
         ({"report_compare": [{"label": "b"}]}, ["needs either root"]),

@@ -75,6 +75,19 @@ def test_a_missing_field_is_told(field):
         run_key({key: value for key, value in RUN.items() if key != field})
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"workload": "../mine"}, "run 'hello' has the workload '../mine', which names a folder"),
+        ({"logs": {"stdot": "x"}}, "run 'hello': logs has the unknown entry 'stdot'"),
+        ({"expect": {"node": 2}}, "expect has the unknown entry 'node'; did you mean 'nodes'"),
+    ],
+)
+def test_a_wrong_field_is_told(change, words):
+    with pytest.raises(RunError, match=words):
+        run_key(changed(**change))
+
+
 def test_the_same_run_twice_is_told():
     with pytest.raises(AnsibleFilterError, match="two runs are named 'hello'"):
         run_jobs([RUN, RUN], "/s")

@@ -12,8 +12,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -22,7 +20,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.dgxc.workloads.plugins.module_utils import _dataset
+from ansible_collections.dgxc.workloads.plugins.module_utils import _claim, _dataset
 from ansible_collections.dgxc.workloads.plugins.module_utils._dataset import (
     STAMP,
     DatasetProblem,
@@ -71,6 +69,7 @@ class Place:
         self.path = folder / "data" / "UCF101_subset"
         self.path.parent.mkdir()
         self.workplace = self.path.parent / ".UCF101_subset.fetch"
+        self.claim = self.path.parent / ".UCF101_subset.claim"
         self.server = server
 
     def wish(self, **changes):
@@ -81,11 +80,17 @@ class Place:
         }  # fmt: skip
         return Wish(**{**values, **changes})
 
-    def ensure(self, check_mode=False, sleep=time.sleep, wait=20, **changes):
+    def claimed(self, **owner):
+        """Have the data claimed by somebody else."""
+        self.claim.mkdir()
+        (self.claim / "owner.json").write_text(json.dumps(owner))
+        (self.claim / "beat").touch()
+
+    def ensure(self, check_mode=False, sleep=time.sleep, wait=20, tell=lambda text: None, **changes):
         def make_download(source, target, alive):
             return Download(source, target, alive, tries=2, timeout=5, sleep=lambda seconds: None)
 
-        return Datasets(make_download, SETTINGS, wait, sleep).ensure(self.wish(**changes), check_mode)
+        return Datasets(make_download, SETTINGS, wait, sleep, tell=tell).ensure(self.wish(**changes), check_mode)
 
     def files(self):
         return sorted(str(path.relative_to(self.path.parent)) for path in self.path.parent.rglob("*"))
@@ -159,9 +164,7 @@ def test_what_was_killed_while_unpacking_is_unpacked_anew_and_not_fetched_again(
     assert not place.path.exists()
     # As if the process had had no time to clean up.
     (place.workplace / "unpacked-left").mkdir()
-    (place.workplace / "claim").write_text(
-        json.dumps({"host": os.uname().nodename, "process": 2**22 + 1, "token": "x"})
-    )
+    place.claimed(**{**_claim.this_process(), "started": "0"})
     place.server.requests.clear()
     assert place.ensure().action == "downloaded"
     assert place.server.requests == []
@@ -185,67 +188,59 @@ def test_two_at_once_make_one(place):
     assert os.listdir(place.path.parent) == ["UCF101_subset"]
 
 
-def test_the_folder_of_the_others_work_is_not_left_behind(place, monkeypatch):
-    """The claim is looked for in the moment in which the other, who is done, takes away the folder around it."""
-    real = Datasets._take
-    asked = []
+def test_what_the_other_finished_between_the_look_and_the_claim_is_taken(place, monkeypatch):
+    def take(claim, wait, enough):
+        place.path.mkdir()
+        (place.path / STAMP).write_text('{"source": "hub/demo"}')
+        return True
 
-    def take(path, token):
-        asked.append(path)
-        if len(asked) == 1:
-            place.path.mkdir()
-            (place.path / STAMP).write_text('{"source": "hub/demo"}')
-            shutil.rmtree(place.workplace)
-        return real(path, token)
-
-    monkeypatch.setattr(Datasets, "_take", staticmethod(take))
+    monkeypatch.setattr(_claim.Claim, "take", take)
     assert place.ensure(expected={}).action == "unchanged"
     assert os.listdir(place.path.parent) == ["UCF101_subset"]
 
 
 def test_somebody_elses_claim_is_waited_for_but_not_for_ever(place):
-    place.workplace.mkdir()
-    (place.workplace / "claim").write_text('{"host": "login2", "process": 7, "token": "x"}')
+    place.claimed(host="login2", pid=7, token="x")
     with pytest.raises(
-        DatasetProblem, match="is being fetched by process 7 on login2, which has not finished within 0 s"
+        DatasetProblem, match=r"UCF101_subset is being made by login2 \(process 7\) for longer than 0 seconds"
     ):
         place.ensure(wait=0, sleep=lambda seconds: None)
 
 
-@pytest.mark.parametrize("text", ['{"host": "login2", "process": 7, "token": "x"}', "", '{"host": '])
-def test_a_claim_without_a_sign_of_life_is_taken_over(place, text):
-    place.workplace.mkdir()
-    claim = place.workplace / "claim"
-    claim.write_text(text)
-    old = time.time() - _dataset.ABANDONED_SECONDS - 5
-    os.utime(claim, (old, old))
-    assert place.ensure().action == "downloaded"
-
-
 def test_a_claim_of_a_dead_process_of_this_host_is_taken_over_at_once(place):
-    done = subprocess.Popen([sys.executable, "-c", ""])
-    done.wait()
-    place.workplace.mkdir()
-    (place.workplace / "claim").write_text(
-        json.dumps({"host": os.uname().nodename, "process": done.pid, "token": "x"})
-    )  # fmt: skip
+    place.claimed(token="x", **{**_claim.this_process(), "started": "0"})
     assert place.ensure(wait=0).action == "downloaded"
 
 
-def test_the_owner_of_a_claim_shows_that_it_lives(tmp_path):
-    claim = tmp_path / "claim"
-    claim.write_text("")
-    os.utime(claim, (1000, 1000))
-    now = [0.0]
-    sign = _dataset._SignOfLife(str(claim), lambda: now[0])
-    sign()
-    assert claim.stat().st_mtime == 1000
-    now[0] = 6
-    sign()
-    assert claim.stat().st_mtime > 1000
-    claim.unlink()
-    now[0] = 12
-    sign()
+def test_who_lost_the_claim_stops_and_leaves_the_work_to_the_other(place, monkeypatch):
+    """A process that was frozen for long comes back while another one fetches."""
+    monkeypatch.setattr(_dataset, "_LOOK_SECONDS", 0.0)
+    told = []
+
+    def tell(text):
+        told.append(text)
+        if "bytes" in text:
+            shutil.rmtree(place.claim)
+            place.claimed(host="login2", token="another")
+
+    with pytest.raises(DatasetProblem, match="was claimed by somebody else"):
+        place.ensure(tell=tell)
+    assert told[0].startswith("UCF101_subset: ")
+    assert not place.path.exists()
+    assert sorted(os.listdir(place.path.parent)) == [".UCF101_subset.claim", ".UCF101_subset.fetch"]
+
+
+def test_who_lost_the_claim_while_unpacking_gives_it_no_name(place, monkeypatch):
+    real = _dataset.unpack
+
+    def unpack(archive, folder, root, alive):
+        shutil.rmtree(place.claim)
+        return real(archive, folder, root, alive)
+
+    monkeypatch.setattr(_dataset, "unpack", unpack)
+    with pytest.raises(DatasetProblem, match="was claimed by somebody else"):
+        place.ensure()
+    assert not place.path.exists()
 
 
 def test_data_that_somebody_else_put_there_first_is_taken(place, monkeypatch):

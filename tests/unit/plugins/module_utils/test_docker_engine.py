@@ -94,6 +94,24 @@ def test_the_password_is_in_a_header_and_an_error_in_the_stream_is_one(docker):
     assert json.loads(base64.urlsafe_b64decode(docker.requests[1][2])) == {}
 
 
+def test_how_far_a_transfer_is(docker):
+    told = []
+    engine = Engine(engine_of.connection_to("unix://socket"), told.append)
+    layer = {"status": "Pushing", "progressDetail": {"current": 1_000_000, "total": 4_000_000}, "id": "a"}
+    docker.answers = [("push", 200, [
+        {"status": "Preparing", "progressDetail": {}, "id": "a"},
+        layer,
+        {**layer, "id": "b", "progressDetail": {"current": 2_000_000, "total": 16_000_000}},
+        {**layer, "progressDetail": {"current": 4_000_512, "total": 4_000_000}},
+        {"status": "Pushed", "progressDetail": {}, "id": "a"},
+    ])]  # fmt: skip
+    engine.push(REFERENCE, None)
+    assert told == [
+        "Preparing", "Pushing, 1.0 MB of 4.0 MB", "Pushing, 3.0 MB of 20 MB", "Pushing, 6.0 MB of 20 MB",
+        "Pushed, 6.0 MB of 20 MB",
+    ]  # fmt: skip
+
+
 def test_a_pull(docker):
     docker.answers = [("/images/create", 200, [{"status": "x"}])]
     docker.engine.pull(REFERENCE, None)
@@ -161,7 +179,7 @@ def test_what_is_not_there_is_pushed(before):
     played = Played({"Id": "sha256:i"}, [before, SAME])
     outcome = played.transfer().push("a:1", REFERENCE, False)
     assert (outcome.action, outcome.digest) == ("pushed", "sha256:m")
-    assert played.done == ["tag a:1 r.io:5/team/a:1", "push"]
+    assert played.done == ["tag sha256:i r.io:5/team/a:1", "push"]
     played = Played({"Id": "sha256:i"}, [before])
     assert played.transfer().push("a:1", REFERENCE, True).action == "pushed"
     assert played.done == []

@@ -155,7 +155,7 @@ def test_a_constraint(nodes, constraint, remedy):
     assert remedy in check.remedy
 
 
-ASSOCIATIONS = preflight.parse_associations("team||normal,high|normal\nother|short|normal|\n")
+ASSOCIATIONS = preflight.parse_associations("team||normal,high|normal|\nother|short|normal||04:00:00\n")
 
 
 @pytest.mark.parametrize(
@@ -246,3 +246,94 @@ def test_verdicts_are_counted():
     assert preflight.counted([{"verdict": "ok"}, {"verdict": "ok"}, {"verdict": "error"}]) == {
         "ok": 2, "warning": 0, "error": 1,
     }  # fmt: skip
+
+
+HELP = """
+Usage: srun [OPTIONS(0)... [executable(0) [args(0)...]]]
+
+Options provided by plugins:
+      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH
+                              [pyxis] the image to use for the container
+      --container-mounts=SRC:DST[:FLAGS][,SRC:DST...]
+      --container-mount-home  [pyxis] bind mount the user's home directory.
+      --no-container-mount-home
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "verdict", "words"),
+    [
+        (HELP, ["container-image", "no-container-mount-home"], "ok", "takes --container-image"),
+        (HELP, ["container-image", "container-env"], "error", "ask the administrators for Pyxis 0.15 or newer"),
+        (HELP, ["container-writable"], "error", "does not know --container-writable"),
+        (HELP, ["container-writable"], "error", "Pyxis 0.11 or newer"),
+        (HELP, ["container-env", "container-readonly", "container-entrypoint"], "error", "Pyxis 0.15 or newer"),
+        ("Usage: srun", ["container-image"], "error", "built for exactly this Slurm"),
+        ("", [], "error", "no option --container-image"),
+    ],
+)
+def test_the_options_of_pyxis(text, wanted, verdict, words):
+    check = preflight.judge_pyxis("pyxis.login", "", preflight.pyxis_options(text), wanted)
+    assert check.verdict == verdict
+    assert words in check.evidence + check.remedy
+
+
+@pytest.mark.parametrize(
+    ("version", "old"),
+    [("3.0.2", True), ("2.2.0", True), ("3.1.0", False), ("3.5.0+rc1", False), ("4.1.2", False), ("", False)],
+)
+def test_an_enroot_that_pyxis_cannot_use(version, old):
+    assert preflight.enroot_too_old(version) is old
+
+
+@pytest.mark.parametrize(
+    ("system", "version", "verdicts"),
+    [
+        # The system's own Python against ansible-core 2.19, 2.20, 2.21.
+        ("Rocky Linux 8", "3.6.8", "warning warning warning"),
+        ("Rocky Linux 8, python39", "3.9.20", "ok ok ok"),
+        ("Rocky Linux 9", "3.9.21", "ok ok ok"),
+        ("Rocky Linux 10", "3.12.9", "ok ok ok"),
+        ("Ubuntu 20.04", "3.8.10", "ok warning warning"),
+        ("Ubuntu 22.04", "3.10.12", "ok ok ok"),
+        ("Ubuntu 24.04", "3.12.3", "ok ok ok"),
+        ("Debian 12", "3.11.2", "ok ok ok"),
+        ("Debian 13", "3.13.5", "ok ok ok"),
+        ("newest", "3.14.0", "warning ok ok"),
+    ],
+)
+def test_the_python_of_a_system(system, version, verdicts):
+    cores = ("2.19.4", "2.20.1", "2.21.0")
+    found = [preflight.judge_python(version, core, "/usr/bin/python3").verdict for core in cores]
+    assert " ".join(found) == verdicts
+
+
+QOS = preflight.parse_qos_limits("normal|\nhigh|1-00:00:00\nodd\n")
+
+
+@pytest.mark.parametrize(
+    ("account", "partition", "qos", "limits"),
+    [
+        ("team", "", "", {}),
+        ("team", "", "high", {"QOS high": 86400}),
+        ("other", "short", "", {"account other": 14400}),
+        # The limit of a QOS takes the place of the account's.
+        ("other", "short", "high", {"QOS high": 86400}),
+        ("other", "defq", "", {}),
+        # One of two accounts, and nobody says which.
+        ("", "short", "high", {}),
+        ("", "defq", "high", {"QOS high": 86400}),
+        ("nobody", "", "", {}),
+    ],
+)
+def test_limits_of_the_accounting(account, partition, qos, limits):
+    assert preflight.wall_limits(ASSOCIATIONS, QOS, account, partition, qos) == limits
+
+
+def test_a_time_limit_beyond_those_of_the_accounting(partitions):
+    check = preflight.judge_time(chosen(partitions), "2-00:00:00", {"QOS high": 86400})
+    assert (check.verdict, "the QOS high allows 1-00:00:00" in check.evidence) == ("error", True)
+    assert "another dgxc_slurm_qos" in check.remedy
+    check = preflight.judge_time(chosen(partitions), "05:00:00", {"account other": 14400})
+    assert "shorten the workload's time limit to 0-04:00:00, or choose another dgxc_slurm_account" in check.remedy
+    assert preflight.judge_time(chosen(partitions), "04:00:00", {"account other": 14400}).verdict == "ok"

@@ -21,7 +21,7 @@ GOOD = {
     "srun --help": "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n",
     "scontrol -o show partition": "PartitionName=gpu Default=YES MaxTime=1-00:00:00 Nodes=gpu[001-002] State=UP\n",
     "sinfo -h": "gpu001|idle|500000|a100|gpu:a100:8\ngpu002|idle|500000|a100|gpu:a100:8\n",
-    "sacctmgr": "team||normal,high|normal\n",
+    "sacctmgr": "team||normal,high|normal|\n",
     "sacct": "",
     "sbatch": ("", "sbatch: Job 1 to start at 2026-01-01T00:00:00\n", 0),
 }
@@ -356,3 +356,41 @@ def test_file_systems():
 
 def test_free_room_of_a_folder_that_is_not_there_yet(tmp_path):
     assert login.free_bytes(str(tmp_path / "a" / "b")) == login.free_bytes(str(tmp_path))
+
+
+# What distributions and releases answer, as far as it differs: the spelling of the version, what scontrol says between
+# the names that are read, the GPUs of a node, states.
+COMMON = "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE"
+REST = (
+    "Nodes=gpu[001-002] PriorityTier=1 State=UP TotalCPUs=256 TotalNodes=2 JobDefaults=(null) MaxMemPerNode=UNLIMITED"
+)
+RELEASES = [
+    ("Rocky Linux 8, EPEL", "slurm 20.11.9", "ExclusiveUser=NO MaxNodes=UNLIMITED MaxTime=1-00:00:00", "gpu:a100:8", "idle",
+     "warning"),
+    ("Ubuntu 22.04", "slurm-wlm 21.08.5", "ExclusiveUser=NO MaxNodes=UNLIMITED MaxTime=1-00:00:00", "gpu:8(S:0-1)", "plnd",
+     "warning"),
+    ("Debian 12", "slurm-wlm 22.05.8", "ExclusiveUser=NO MaxNodes=UNLIMITED MaxTime=UNLIMITED", "gpu:a100:8(S:0-1)", "mix-",
+     "ok"),
+    ("Rocky Linux 9, EPEL", "slurm 22.05.9", "MaxNodes=UNLIMITED MaxTime=UNLIMITED TRES=cpu=256,gres/gpu=16", "gpu:8", "idle~",
+     "ok"),
+    ("Ubuntu 24.04", "slurm-wlm 23.11.4", "MaxNodes=UNLIMITED MaxTime=1-00:00:00 MaxCPUsPerSocket=UNLIMITED",
+     "gpu:nvidia_a100-sxm4-80gb:8(S:0-1)", "alloc", "ok"),
+    ("from source", "slurm 24.05.4", "ExclusiveUser=NO ExclusiveTopo=NO MaxNodes=UNLIMITED MaxTime=2-00:00:00",
+     "gpu:h100:8(S:0-1),shard:h100:64", "idle^", "ok"),
+    ("from source", "slurm 25.05.0", "ExclusiveUser=NO ExclusiveTopo=NO MaxNodes=UNLIMITED MaxTime=UNLIMITED", "gpu:b200:8",
+     "comp", "ok"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("distribution", "version", "between", "gres", "state", "verdict"), RELEASES)
+def test_releases_of_slurm(cluster, distribution, version, between, gres, state, verdict):
+    site = cluster()
+    site.answers["sinfo --version"] = version + "\n"
+    site.answers["scontrol -o show partition"] = f"PartitionName=gpu {COMMON} {between} {REST}\n"
+    site.answers["sinfo -h"] = "".join(f"gpu00{number}|{state}|500000|(null)|{gres}\n" for number in (1, 2))
+    checks = site.checks()
+    assert checks["slurm.version"].evidence.startswith(version.split()[1]) is True
+    assert checks["slurm.version"].verdict == verdict
+    others = {name: check.verdict for name, check in checks.items() if name not in ("slurm.version", "login.python")}
+    assert set(others.values()) == {"ok"}, others
+    assert "2 of 2 nodes are usable" in checks["slurm.nodes"].evidence

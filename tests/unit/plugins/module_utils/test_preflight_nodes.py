@@ -73,7 +73,8 @@ class Cluster:
 
 def by_id(record, questions=None, now=NOW, **wanted):
     asked = QUESTIONS if questions is None else questions
-    checks = nodes.judge(record, asked, {"shared_root": "/r", "gpus": 1, **wanted}, now)
+    options = ["container-image", "container-env"]
+    checks = nodes.judge(record, asked, {"shared_root": "/r", "gpus": 1, "pyxis_options": options, **wanted}, now)
     return {check.id: check for check in checks}
 
 
@@ -83,7 +84,7 @@ def test_the_job_looks_for_real(tmp_path):
     look, record = cluster.look(questions)
     assert record["outcome"] == "looked"
     said = record["nodes"]["gpu001"]
-    assert (said["pyxis"], said["enroot"], said["same"], said["home"]) == ("yes", "4.1.2", "yes", "yes")
+    assert (said["pyxis"], said["enroot"], said["same"], said["home"]) == ("--container-image", "4.1.2", "yes", "yes")
     assert (said["path /usr"], said["path /nonexistent/x y"]) == ("yes", "no")
     assert look.record() == record
     assert os.listdir(tmp_path / "root" / "preflight") == ["nodes.json"]
@@ -142,8 +143,8 @@ def test_a_job_without_an_answer(tmp_path, code, outcome, name):
     assert by_id(record)[name].verdict == "error"
 
 
-GOOD = {"token": "1", "same": "yes", "pyxis": "yes", "enroot": "4.1.2", "home": "yes", "time": str(int(NOW)), "space /tmp":
-        str(10**9), "path /cm/shared": "yes", "gpus_driver": "1", "driver": "550.1, A100"}  # fmt: skip
+GOOD = {"token": "1", "same": "yes", "pyxis": "--container-env --container-image", "enroot": "4.1.2", "home": "yes",
+        "time": str(int(NOW)), "space /tmp": str(10**9), "path /cm/shared": "yes", "gpus_driver": "1", "driver": "550.1, A100"}  # fmt: skip
 
 
 def record_of(**changes):
@@ -164,7 +165,9 @@ def test_all_is_well():
     ("changes", "name", "verdict", "words"),
     [
         ({"same": "no"}, "node.shared_root", "error", "shows other content on gpu001"),
-        ({"pyxis": "no"}, "node.pyxis", "error", "srun on gpu001"),
+        ({"pyxis": ""}, "node.pyxis", "error", "srun on gpu001 has no option --container-image"),
+        ({"pyxis": "--container-image"}, "node.pyxis", "error", "srun on gpu001 does not know --container-env"),
+        ({"enroot": "3.0.2"}, "node.enroot", "error", "3.0.2, 4.1.2"),
         ({"enroot": ""}, "node.enroot", "error", "no enroot on gpu001"),
         ({"enroot": "3.4.1"}, "node.enroot", "warning", "versions differ: 3.4.1, 4.1.2"),
         ({"space /tmp": "1000"}, "node.enroot", "warning", "/tmp on gpu001 has 0 GB"),
@@ -192,6 +195,32 @@ def test_addresses_from_the_nodes():
     questions = {**QUESTIONS, "urls": ["https://hub.org"]}
     assert by_id(record_of(**{"url https://hub.org": "000"}), questions)["node.network"].verdict == "error"
     assert by_id(record_of(**{"url https://hub.org": "401"}), questions)["node.network"].verdict == "ok"
+    for said, words in (("certificate", "do not trust the certificate"), ("unknown", "have no curl")):
+        check = by_id(record_of(**{"url https://hub.org": said}), questions)["node.network"]
+        assert (check.verdict, words in check.evidence) == ("warning", True)
+    # What a run can do without is a warning, unless another one needs it.
+    silent = record_of(**{"url https://hub.org": "000"})
+    wished = ["https://hub.org"]
+    assert by_id(silent, questions, wished_urls=wished)["node.network"].verdict == "warning"
+    assert by_id(silent, questions, wished_urls=wished, urls=wished)["node.network"].verdict == "error"
+
+
+def test_the_nodes_own_answers_about_an_address(tmp_path):
+    cluster = Cluster(tmp_path)
+    curl = tmp_path / "commands" / "curl"
+    answers = {
+        "https://a.org": "printf 200",
+        "https://b.org": "printf 000; exit 60",
+        "https://c.org": "printf 000; exit 6",
+    }
+    cases = "\n".join(f"*{address}) {answer};;" for address, answer in answers.items())
+    curl.write_text(f'#!/bin/sh\ncase "$*" in\n{cases}\nesac\n')
+    curl.chmod(0o755)
+    questions = nodes.asked({"urls": ["https://a.org", "https://b.org"], "wished_urls": ["https://c.org"]})
+    assert questions["urls"] == sorted(answers)
+    _look, record = cluster.look(questions)
+    said = record["nodes"]["gpu001"]
+    assert [said[f"url {address}"] for address in answers] == ["200", "certificate", "000"]
 
 
 def test_a_step_that_found_no_folder_on_another_node():

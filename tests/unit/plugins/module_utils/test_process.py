@@ -40,6 +40,16 @@ def test_invalid_bytes_are_read() -> None:
     assert run(["printf", "\\303\\251\\377"], os.environ, None, 10).out == "é\ufffd"
 
 
+def test_who_listens_hears_lines_and_bars_when_they_are_said() -> None:
+    heard: list[str] = []
+    program = "printf 'one\\n10%%\\r50%%\\r\\n  \\nlast'; printf 'trouble\\n' >&2"
+    answer = run(["sh", "-c", program], os.environ, None, 10, heard.append)
+    assert answer == Finished(0, "one\n10%\r50%\r\n  \nlast", "trouble\n")
+    assert "trouble" in heard
+    # A piece may come in parts, and the last bar of a part is all that counts.
+    assert "50%" in heard
+
+
 def test_the_time_limit_ends_the_children_too(tmp_path: Path) -> None:
     program = "import subprocess, sys, time; subprocess.Popen(['sleep', '30']); time.sleep(30)"
     begin = time.monotonic()

@@ -52,7 +52,44 @@ def find(recorder, present=(), **settings):
 
 def test_slurm_on_the_path_needs_no_login_shell():
     recorder = Recorder()
-    assert find(recorder, ["/usr/bin/sbatch"])["PATH"] == "/usr/bin"
+    assert find(recorder, ["/usr/bin/sbatch", "/etc/slurm/slurm.conf"])["PATH"] == "/usr/bin"
+    assert recorder.calls == []
+
+
+OTHER = _MARK + "\0PATH=/opt/slurm/bin:/usr/bin\0"
+CONFIGURED = _MARK + "\0PATH=/usr/bin\0SLURM_CONF=/site/slurm.conf\0"
+
+
+@pytest.mark.parametrize(
+    ("present", "environment", "shell", "asked", "found"),
+    [
+        # A package that its administrator configured, in one of the places that packages have.
+        (["/etc/slurm-llnl/slurm.conf"], {}, OTHER, False, "/usr/bin"),
+        (["/run/slurm/conf/slurm.conf"], {}, OTHER, False, "/usr/bin"),
+        ([], {"SLURM_CONF": "/site/slurm.conf"}, OTHER, False, "/usr/bin"),
+        # One without configuration gives way to what a login shell finds, or takes its SLURM_CONF.
+        ([], {}, OTHER, True, "/opt/slurm/bin:/usr/bin"),
+        ([], {}, CONFIGURED, True, "/usr/bin"),
+        # By DNS it may be configured all the same.
+        ([], {}, _MARK + "\0PATH=/usr/bin\0", True, "/usr/bin"),
+        ([], {}, "no mark: the login shell does not start", True, "/usr/bin"),
+        ([], {}, _MARK + "\0PATH=/nothing\0", True, "/usr/bin"),
+    ],
+)
+def test_a_packaged_slurm_without_configuration_gives_way(present, environment, shell, asked, found):
+    recorder = login(shell)
+    there = {"/usr/bin/sbatch", "/opt/slurm/bin/sbatch", *present}
+    answer = client.find_environment(recorder, {"PATH": "/usr/bin", **environment}, exists=there.__contains__)
+    assert answer["PATH"] == found
+    assert bool(recorder.calls) is asked
+    assert ("SLURM_CONF" in answer) is (shell is CONFIGURED or bool(environment))
+
+
+def test_a_sites_own_build_is_believed():
+    recorder = login(OTHER)
+    there = {"/opt/slurm/bin/sbatch"}
+    found = client.find_environment(recorder, {"PATH": "/opt/slurm/bin:/usr/bin"}, exists=there.__contains__)
+    assert found["PATH"] == "/opt/slurm/bin:/usr/bin"
     assert recorder.calls == []
 
 

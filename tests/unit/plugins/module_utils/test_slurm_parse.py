@@ -110,6 +110,16 @@ def test_a_requeued_job_is_its_newest_run_and_counts_the_earlier_ones():
     assert [step.id for step in row.steps] == ["1"]
 
 
+def test_an_earlier_job_with_the_same_id_is_no_restart():
+    text = (
+        accounting_line("2", "COMPLETED", submit="50", work_dir="/s/other", End="60")
+        + accounting_line("2", "REQUEUED", submit="100", End="104")
+        + accounting_line("2", "COMPLETED", submit="105", End="300")
+    )
+    (row,) = parse.parse_accounting(text)
+    assert (row.submit_time, row.restarts) == (105, 1)
+
+
 def test_the_canceller_is_told_apart_from_the_state():
     (row,) = parse.parse_accounting(accounting_line("3", "CANCELLED by 0"))
     assert (row.state, row.cancelled_by) == ("CANCELLED", 0)

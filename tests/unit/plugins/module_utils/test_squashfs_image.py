@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _squashfs_image as images
-from ansible_collections.dgxc.workloads.plugins.module_utils._image_claim import Claim
+from ansible_collections.dgxc.workloads.plugins.module_utils._claim import Claim
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import Finished
 from ansible_collections.dgxc.workloads.plugins.module_utils._registry import Manifest, RegistryProblem
 

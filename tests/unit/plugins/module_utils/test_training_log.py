@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _training_log as reader
+from ansible_collections.dgxc.workloads.plugins.module_utils import _training_log_attempt, _training_log_reader
 
 DOCUMENT_LINE = (
     "Epoch 0: :   2%|▏         | 180/10050 [40:46<37:16:04, v_num=m9yd, reduced_train_loss=5.640, "
@@ -248,7 +249,7 @@ def test_each_step_counts_once_with_its_own_values() -> None:
 
 @pytest.mark.parametrize(("total", "warmup"), [(None, 10), (1, 1), (10, 1), (20, 2), (50, 5), (100, 10), (2000, 10)])
 def test_the_warm_up_rule(total: int | None, warmup: int) -> None:
-    assert reader.warmup_steps(total) == warmup
+    assert _training_log_attempt.warmup_steps(total) == warmup
 
 
 def test_a_step_whose_second_drawing_is_lost_is_not_counted_with_old_values() -> None:
@@ -441,7 +442,7 @@ def test_a_failure_keeps_its_first_and_last_line() -> None:
     assert "task 1" in failure.first_line
     assert "task 5" in failure.last_line
     long = read("RuntimeError: CUDA error: " + "x" * 5000 + "\n").failures[0]
-    assert len(long.first_line) <= reader.EVIDENCE_CHARACTERS
+    assert len(long.first_line) <= _training_log_reader.EVIDENCE_CHARACTERS
 
 
 def test_failures_deep_in_a_large_log() -> None:
@@ -612,7 +613,7 @@ def test_any_bytes_are_read_and_give_strict_json(pieces: list[bytes], log_format
     json.dumps(facts.as_dict(), allow_nan=False)
     assert facts.bytes_read == len(data)
     reader.tail_progress(data, log_format)
-    assert all(len(line) <= reader.EVIDENCE_CHARACTERS for line in reader.tail_lines(data, 5))
+    assert all(len(line) <= _training_log_reader.EVIDENCE_CHARACTERS for line in reader.tail_lines(data, 5))
 
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=40)), max_size=60), st.data())
@@ -623,24 +624,24 @@ def test_how_the_log_is_cut_changes_nothing(pieces: list[bytes], data: st.DataOb
     log_format = data.draw(st.sampled_from(reader.LOG_FORMATS))
     chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     # Small blocks, so that their borders fall everywhere.
-    original = reader.BLOCK_BYTES
-    reader.BLOCK_BYTES = data.draw(st.sampled_from([64, 500, original]))
+    original = _training_log_reader.BLOCK_BYTES
+    _training_log_reader.BLOCK_BYTES = data.draw(st.sampled_from([64, 500, original]))
     try:
         assert reader.read_log(chunks, log_format) == reader.read_log([whole], log_format)
     finally:
-        reader.BLOCK_BYTES = original
+        _training_log_reader.BLOCK_BYTES = original
 
 
 def test_blocks_of_any_size_see_the_same_training() -> None:
     data = (ranks(16) + training(120) + "\n`Trainer.fit` stopped: `max_steps=120` reached.\n").encode()
     expected = read(data)
-    original = reader.BLOCK_BYTES
+    original = _training_log_reader.BLOCK_BYTES
     for size in (50, 333, 4096):
-        reader.BLOCK_BYTES = size
+        _training_log_reader.BLOCK_BYTES = size
         try:
             assert reader.read_log([data], "nemo") == expected
         finally:
-            reader.BLOCK_BYTES = original
+            _training_log_reader.BLOCK_BYTES = original
 
 
 @pytest.mark.parametrize(
@@ -664,8 +665,8 @@ def test_a_line_without_end_is_cut_and_said() -> None:
 
 
 def test_very_many_bars_are_thinned_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "BAR_LIMIT", 200)
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 20000)
+    monkeypatch.setattr(_training_log_reader, "BAR_LIMIT", 200)
+    monkeypatch.setattr(_training_log_reader, "BLOCK_BYTES", 20000)
     facts = read(training(1500))
     assert facts.last_step == 1500
     assert facts.step_timing is not None
@@ -674,22 +675,22 @@ def test_very_many_bars_are_thinned_and_said(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_many_percent_signs_in_ordinary_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "PLAIN_PERCENT_LIMIT", 10)
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(_training_log_reader, "PLAIN_PERCENT_LIMIT", 10)
+    monkeypatch.setattr(_training_log_reader, "BLOCK_BYTES", 1000)
     assert read("load 50%\n" * 500 + DOCUMENT_LINE).last_step == 180
 
 
 def test_marks_beyond_their_limit_are_still_found_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("TROUBLE_LIMIT", 5), ("MARK_LIMIT", 5), ("FULL_SCAN_BYTES", 0), ("FULL_SCAN_EXTRA_BLOCKS", 0)):
-        monkeypatch.setattr(reader, name, value)
-    monkeypatch.setattr(reader, "BLOCK_BYTES", 1000)
+        monkeypatch.setattr(_training_log_reader, name, value)
+    monkeypatch.setattr(_training_log_reader, "BLOCK_BYTES", 1000)
     text = "srun: error: `Trainer.fit` stopped: x\n" * 500 + "`Trainer.fit` stopped: `max_steps=9` reached.\n"
     assert read(text).stop_steps == 9
 
 
 def test_the_series_is_bounded_and_even() -> None:
     facts = read("\r".join(progress_bar(step, 5000) for step in range(1, 2001)))
-    assert 200 <= len(facts.series) <= reader.SERIES_POINTS
+    assert 200 <= len(facts.series) <= _training_log_attempt.SERIES_POINTS
     steps = [point[0] for point in facts.series]
     assert len({second - first for first, second in itertools.pairwise(steps) if first and second}) == 1
 
@@ -872,7 +873,7 @@ def two_bars(total: int, chunk: int) -> str:
 @pytest.mark.parametrize("chunk", [1, 5, 65])
 @pytest.mark.parametrize("size", [64, 1 << 20])
 def test_two_tasks_that_draw_the_bar_of_one_training(chunk: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "BLOCK_BYTES", max(size, 1 << 12))
+    monkeypatch.setattr(_training_log_reader, "BLOCK_BYTES", max(size, 1 << 12))
     text = settings("0: ", "1,920", "64") + settings("1: ", "1,920", "64") + two_bars(64, chunk)
     facts = read(text, "huggingface")
     assert (facts.attempts, facts.last_step, facts.total_steps, facts.tasks) == (1, 64, 64, "0-1")

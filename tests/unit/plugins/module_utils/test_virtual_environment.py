@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,9 +76,9 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path, {"python3": "3.9.18", "python3.11": "3.11.2", "python3.10": "3.10.1"})
 
 
-def wish(tmp_path: Path, **changes: object) -> Wish:
+def wish(tmp_path: Path, **changes: Any) -> Wish:
     base = Wish(str(tmp_path / "venvs" / "x"), "python3", ["hydra-core<1.3"], "", "3.8", "3.11", "the_python")
-    return base._replace(**changes)  # type: ignore[arg-type]
+    return base._replace(**changes)
 
 
 def test_an_environment_is_made_once(host: Host, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ COMMANDS = {
     "sinfo": 'case "$*" in --version) echo slurm 22.05.8;; *) echo "gpu001|idle|500000|(null)|gpu:8";; esac',
     "scontrol": "echo PartitionName=gpu Default=YES MaxTime=UNLIMITED Nodes=gpu001 State=UP",
     "sacct": "true",
-    "sacctmgr": "echo 'team||normal|'",
+    "sacctmgr": "echo 'team||normal||'",
     "srun": 'if [ "$1" = --help ]; then echo --container-image=X; exit; fi\n'
     'while [ "${1#--}" != "$1" ]; do shift; done\nexec "$@"',
     "enroot": "echo 4.1.2",
@@ -69,6 +69,60 @@ def test_a_missing_image_is_a_warning_in_a_rehearsal(site, capsys):
     arguments = {"slurm_bin_dir": str(site / "bin"), "image": str(site / "x.sqsh")}
     assert verdicts(run(preflight_login, capsys, **arguments))["image"] == "error"
     assert verdicts(run(preflight_login, capsys, check_mode=True, **arguments))["image"] == "warning"
+
+
+def attempt(folder, job):
+    """An attempt folder as the role run leaves it."""
+    folder.mkdir(parents=True)
+    (folder / "intent.json").write_text('{"number": 1}')
+    (folder / "job.json").write_text(json.dumps(job))
+
+
+def test_runs_of_before_are_noticed_by_their_names(site, capsys):
+    runs = site / "shared" / "runs" / "alma"
+    arguments = {
+        "slurm_bin_dir": str(site / "bin"), "earlier_runs": [f"{runs}/alma-n1-", f"{runs}/alma-n2-"],
+    }  # fmt: skip
+    assert run(preflight_login, capsys, **arguments)["resumes"] is False
+    attempt(runs / f"alma-n1-{'a' * 12}" / "attempt-1", {"job_id": "7"})
+    # One that was refused has no job, and another name is another run.
+    attempt(runs / f"alma-n2-{'b' * 12}" / "attempt-1", {"refused": "Invalid account"})
+    attempt(runs / f"alma-n2-big-{'b' * 12}" / "attempt-1", {"job_id": "8"})
+    assert run(preflight_login, capsys, **arguments)["resumes"] is False
+    attempt(runs / f"alma-n2-{'c' * 12}" / "attempt-1", {"job_id": "9"})
+    assert run(preflight_login, capsys, **arguments)["resumes"] is True
+
+
+def test_nothing_is_asked_that_is_there_already(site, capsys):
+    clone = site / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git" / "HEAD").write_text("f" * 40 + "\n")
+    nowhere = "file:///nonexistent/a.git"
+    arguments = {
+        "slurm_bin_dir": str(site / "bin"),
+        "git_remotes": [{"url": nowhere, "path": str(clone), "commit": "f" * 40}],
+        "urls": [{"url": "http://127.0.0.1:9/", "unless": str(clone)}],
+    }
+    found = verdicts(run(preflight_login, capsys, **arguments))
+    assert not [name for name in found if name.startswith(("git.", "network."))]
+    arguments["git_remotes"][0]["commit"] = "e" * 40
+    arguments["urls"][0]["unless"] = str(site / "nothing")
+    found = verdicts(run(preflight_login, capsys, **arguments))
+    assert (found["git.a"], found["network.127.0.0.1"]) == ("error", "error")
+
+
+def test_no_job_for_runs_that_have_been_submitted(site, capsys):
+    one, two = site / "runs" / "one", site / "runs" / "two"
+    attempt(one / "attempt-1", {"job_id": "7"})
+    arguments = {"slurm_bin_dir": str(site / "bin"), "shared_root": str(site / "shared")}
+    known = run(preflight_nodes, capsys, run_dirs=[str(one)], **arguments)
+    assert (known["to_submit"], known["looked"], known["checks"]) == (0, False, [])
+    assert not (site / "calls").exists()
+    # Without nodes it only counts.
+    counted = run(preflight_nodes, capsys, run_dirs=[str(one), str(two)], nodes=0, **arguments)
+    assert (counted["to_submit"], counted["looked"], counted["checks"]) == (1, False, [])
+    new = run(preflight_nodes, capsys, run_dirs=[str(one), str(two)], **arguments)
+    assert (new["to_submit"], new["looked"]) == (1, True)
 
 
 def test_a_login_node_is_described(site, capsys):

@@ -40,6 +40,7 @@ GOOD = {
     "preflight_time_limit": "",
     "preflight_timeout": 300,
     "preflight_urls": [],
+    "preflight_workload": {},
 }
 
 
@@ -108,11 +109,64 @@ def test_runs_say_all_that_is_asked():
     assert login["options"] == {"qos": "high"}
     assert "#SBATCH --output=/lustre/me/x" in login["script"]
     assert login["paths"] == plan["nodes"]["paths"] == ["/cm/shared", "/l/code", "/l/data"]
+    assert plan["nodes"]["wished_urls"] == login["earlier_runs"] == []
     assert login["image"] == "nvcr.io#nvidia/nemo:1"
 
 
 def test_a_time_limit_in_another_spelling_is_left_to_slurm():
     assert planned(runs=[run_of(1, "#!/bin/bash\n#SBATCH --time=60\n")])["login"]["time_limit"] == ""
+
+
+WISHES = {
+    "workload": "alma", "names": ["alma-n1", "alma-n2"], "nodes": 2, "gpus_per_node": 4, "exclusive": False,
+    "memory": "8G", "time_limit": "00:30:00", "slurm_account": "team", "slurm_partition": "", "slurm_qos": "",
+    "slurm_reservation": "", "slurm_options": {"nice": 3}, "image": "/lustre/me/a.sqsh", "credentials_follow": True,
+    "mounts": ["/opt/x:/x"], "git_remotes": [{"url": "https://g.org/a", "path": "/p", "commit": "c"}],
+    "login_urls": [{"url": "https://data.org", "unless": "/d"}],
+    "node_urls": [{"url": "https://hub.org", "unless": "/c"}], "wished_node_urls": ["https://other.org"],
+}  # fmt: skip
+
+
+def test_a_workload_says_what_it_needs():
+    plan = planned(
+        workload=WISHES, nodes=99, urls=["https://mine.org"], git_remotes=["https://g.org/b"], mounts=["/no"]
+    )
+    assert plan["problems"] == []
+    login, look = plan["login"], plan["nodes"]
+    assert login["options"] == {
+        "account": "team", "nodes": 2, "gpus-per-node": "4", "ntasks-per-node": 1, "mem": "8G", "exclusive": False,
+        "time": "00:30:00", "nice": 3,
+    }  # fmt: skip
+    assert (login["paths"], login["image"], login["credentials_follow"]) == (["/opt/x"], "/lustre/me/a.sqsh", True)
+    assert login["earlier_runs"] == ["alma/alma-n1-", "alma/alma-n2-"]
+    assert [remote["url"] for remote in login["git_remotes"]] == ["https://g.org/b", "https://g.org/a"]
+    assert login["urls"] == [{"url": "https://mine.org"}, {"url": "https://data.org", "unless": "/d"}]
+    assert look["urls"] == [{"url": "https://mine.org"}, {"url": "https://hub.org", "unless": "/c"}]
+    assert look["wished_urls"] == ["https://other.org"]
+
+
+def test_the_options_of_pyxis_are_those_of_the_workload_and_of_the_site():
+    site = {"dgxc_container_options": {"writable": True}}
+    assert planned(site)["login"]["pyxis_options"] == [
+        "container-image", "container-mounts", "container-workdir", "container-env", "no-container-mount-home",
+        "container-writable",
+    ]  # fmt: skip
+    wishes = {**WISHES, "pyxis_options": ["container-image"]}
+    plan = planned(workload=wishes)
+    assert plan["login"]["pyxis_options"] == ["container-image", "no-container-mount-home"]
+    assert plan["nodes"]["pyxis_options"] == plan["login"]["pyxis_options"]
+
+
+def test_what_is_below_the_shared_root_needs_no_look_of_its_own():
+    plan = planned(mounts=["/lustre/me/data", "/lustre/me", "/lustre/mehr"])
+    assert plan["login"]["paths"] == ["/lustre/me", "/lustre/me/data", "/lustre/mehr"]
+    assert plan["nodes"]["paths"] == ["/lustre/mehr"]
+
+
+@pytest.mark.parametrize("workload", ["x", {"nods": 3}])
+def test_a_workload_that_is_none(workload):
+    (problem,) = planned(workload=workload)["problems"]
+    assert "preflight_workload is for the roles of the workloads" in problem
 
 
 @pytest.mark.parametrize("runs", [[], None, "x", ["x"]])
@@ -176,6 +230,14 @@ def test_no_connection(message, words):
     assert (check["id"], check["verdict"]) == ("login.ssh", "error")
     assert words in check["remedy"]
     assert message.split(":")[0] in check["evidence"]
+
+
+def test_a_connection_of_which_the_second_attempt_tells_more():
+    broken = {"msg": "Data could not be sent to remote host: [Errno 32] Broken pipe", "unreachable": True}
+    denied = {"msg": "me@login: Permission denied (publickey).", "unreachable": True}
+    (check,) = filters.preflight_connection(broken, denied, "2.19.4", "me@login")
+    assert "hold a connection open" in check["remedy"]
+    assert "Permission denied" in check["evidence"]
 
 
 @pytest.mark.parametrize(
@@ -305,3 +367,38 @@ def test_filters_refuse_what_they_cannot_use():
     assert set(filters.FilterModule().filters()) == {
         "new_inventory", "preflight_connection", "preflight_facts", "preflight_plan", "preflight_report",
     }  # fmt: skip
+
+
+THREE = [
+    {"id": "a", "verdict": "ok", "evidence": "well", "remedy": ""},
+    {"id": "b", "verdict": "warning", "evidence": "odd", "remedy": "look"},
+    {"id": "c", "verdict": "error", "evidence": "bad", "remedy": "mend it"},
+]
+
+
+@pytest.mark.parametrize(
+    ("ignore", "verdicts", "message"),
+    [
+        ([], ["ok", "warning", "error"], "c: bad: mend it."),
+        (["c"], ["ok", "warning", "warning"], ""),
+        (["b", "c"], ["ok", "ok", "warning"], ""),
+        (["a", "nothing"], ["ok", "warning", "error"], "c: bad: mend it."),
+    ],
+)
+def test_who_knows_better_takes_one_step_off(ignore, verdicts, message):
+    told = filters.preflight_report(THREE, "h", ignore, "problems")
+    assert [check["verdict"] for check in told["checks"]] == verdicts
+    assert (told["message"], told["deferred"]) == (message, "")
+
+
+def test_facts_that_are_wrong_cannot_be_ignored():
+    told = filters.preflight_report(filters.preflight_facts(["x is 1: give 2."]), "h", ["facts"])
+    assert told["verdict"] == "error"
+
+
+def test_errors_wait_where_a_play_may_be_here_for_runs_of_before():
+    told = filters.preflight_report(THREE, "h", [], "problems", True)
+    assert (told["message"], told["deferred"], told["verdict"]) == ("", "c: bad: mend it.", "warning")
+    assert any("submitted before" in line for line in told["lines"])
+    well = filters.preflight_report(THREE[:1], "h", [], "problems", True)
+    assert (well["lines"], well["deferred"]) == ([], "")

@@ -135,6 +135,9 @@ def test_the_status_stays_the_same_while_nothing_happens():
     later = status_of(report(row(reason="job 5 is running", runs=[RUN])))
     assert first == later
     assert first["specs"][0]["status"] == "running"
+    assert "Records on the cluster" not in status_markdown(first)
+    ended = status_of(report(row(runs=[dict(RUN, verdict="succeeded")])))
+    assert "- `a`: `/r/a/record.json`" in status_markdown(ended)
 
 
 def test_the_status_tells_failure_cause_and_baseline():
@@ -178,6 +181,7 @@ def test_tasks_hold_variables_for_one_spec_and_run_no_template_of_it():
     Loader.add_constructor("!unsafe", lambda loader, node: ("unsafe", loader.construct_scalar(node)))
     (block,) = yaml.load(text, Loader)
     assert block["vars"] == {
+        "preflight_compute_nodes": 0,
         "run_wait": False,
         "alma_run_name": ("unsafe", "a"),
         "alma_note": ("unsafe", "{{ lookup('pipe', 'id') }}"),
@@ -187,3 +191,15 @@ def test_tasks_hold_variables_for_one_spec_and_run_no_template_of_it():
     }
     assert block["block"][1]["ansible.builtin.include_role"] == {"name": "dgxc.workloads.alma"}
     assert "ansible_failed_result" in block["rescue"][0]["vars"]["__reconcile_outcome"]["error"]
+
+
+def test_the_cluster_is_looked_at_for_the_first_spec_of_a_call_only():
+    specs = [dict(SPEC, name=name) for name in ("a", "b", "c")]
+    rows = [row("left alone", name="a"), *(row("plan", name=name, max_attempts=None) for name in ("b", "c"))]
+    first, second = yaml.safe_load(tasks_text(specs, rows).replace("!unsafe ", ""))
+    assert "preflight_enabled" not in first["vars"]
+    # Until one has passed it.
+    assert second["vars"]["preflight_enabled"].endswith("and not (__reconcile_looked | default(false)) }}")
+    assert first["block"][-1]["ansible.builtin.set_fact"]["__reconcile_looked"] is True
+    assert "__reconcile_looked" not in first["rescue"][0]["ansible.builtin.set_fact"]
+    assert first["vars"]["preflight_compute_nodes"] == second["vars"]["preflight_compute_nodes"] == 0

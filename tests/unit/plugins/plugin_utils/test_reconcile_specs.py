@@ -85,6 +85,8 @@ def test_the_digest_is_that_of_what_makes_the_run(tmp_path: Path, one: str, othe
         (GOOD + "varables: {}\n", "runs/x.yml:3: varables: is not a key of a spec; write variables."),
         (GOOD + "variables:\n  alma_nodes: 1\n", "runs/x.yml:4: variables.alma_nodes: is not a variable of nemo_gpt3; its"),
         (GOOD + "variables:\n\n  nemo_gpt3_node: 1\n", "runs/x.yml:5: variables.nemo_gpt3_node: is not a variable of nemo_gpt3; write"),
+        (GOOD + "variables: {nemo_gpt3_maxsteps: 1}\n", "runs/x.yml:3: variables.nemo_gpt3_maxsteps: is not a variable of nemo_gpt3; write nemo_gpt3_max_steps."),
+        (GOOD + "variables: {nemo_gpt3_epoch: 1}\n", "runs/x.yml:3: variables.nemo_gpt3_epoch: is not a variable of nemo_gpt3; take it out"),
         (GOOD + "variables: {nemo_gpt3_resubmit: never}\n", "runs/x.yml:3: variables.nemo_gpt3_resubmit: is a field of"),
         (GOOD + "baseline: {seconds_per_step: 0}\n", "runs/x.yml:3: baseline.seconds_per_step: is 0; it must be more"),
         (GOOD + "baseline: {tolerance: 1}\n", "runs/x.yml:3: baseline: has no seconds_per_step; add one."),
@@ -135,7 +137,7 @@ def test_other_files_and_hidden_ones_are_left_out(tmp_path: Path):
 
 def test_the_check_agrees_with_a_full_implementation_of_json_schema():
     jsonschema = pytest.importorskip("jsonschema")
-    validator = jsonschema.Draft202012Validator(SCHEMA["$defs"]["spec"])
+    validator = jsonschema.Draft202012Validator({"$ref": "#/$defs/spec", "$defs": SCHEMA["$defs"]})
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     full = {
         "name": "a", "workload": "alma", "clusters": ["oci"], "variables": {}, "state": "absent",
@@ -154,6 +156,22 @@ def test_the_check_agrees_with_a_full_implementation_of_json_schema():
             assert ours == validator.is_valid(spec), (name, value)
         without = {key: item for key, item in full.items() if key != name}
         assert (not list(check(without, SCHEMA["$defs"]["spec"]))) == validator.is_valid(without), name
+
+
+@pytest.mark.parametrize(
+    ("workload", "variables", "good"),
+    [
+        ("alma", {"alma_nodes": [1, 2]}, True),
+        ("alma", {"alma_node": 1}, False),
+        ("alma", {"vivit_matrix": ["1x1"]}, False),
+        ("alma", {"alma_resubmit": "never"}, False),
+        ("whisper_qlora", {"whisper_qlora_cpu": True}, True),
+    ],
+)
+def test_an_editor_knows_the_variables_of_each_workload(workload: str, variables: dict[str, object], good: bool):
+    jsonschema = pytest.importorskip("jsonschema")
+    spec = {"name": "a", "workload": workload, "variables": variables}
+    assert jsonschema.Draft202012Validator(SCHEMA).is_valid(spec) is good
 
 
 def test_the_variables_of_a_workload_are_those_of_its_role():
@@ -180,6 +198,21 @@ def test_site_facts_are_what_counts_for_the_workload():
         "dgxc_a": 1,
         "alma_b": "cannot be evaluated: ValueError",
     }
+
+
+def test_site_facts_are_evaluated_once_for_all_specs():
+    asked: list[object] = []
+
+    def template(value: object) -> object:
+        asked.append(value)
+        return value
+
+    known: dict[str, object] = {}
+    variables = {"dgxc_a": 1, "alma_b": 2, "vivit_c": 3}
+    for _spec in range(3):
+        assert site_facts(variables, "alma", template, {}, known) == {"dgxc_a": 1, "alma_b": 2}
+    assert site_facts(variables, "vivit", template, {"dgxc_a": 9}, known) == {"vivit_c": 3}
+    assert sorted(map(str, asked)) == ["1", "2", "3"]
 
 
 def test_a_folder_without_git_has_no_commit(tmp_path: Path):

@@ -18,7 +18,7 @@ class MisconfigurationException(Exception):
     """A setting that cannot be trained with. Named as in Lightning, whose log readers may know it."""
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """YAML as OmegaConf reads it: ``1e-4`` is a number, and ``10:00:00:00`` is not (no sexagesimal integers)."""
 
     yaml_implicit_resolvers: ClassVar = {

@@ -19,6 +19,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+# Found only by the path of the line above.
 from sandbox_trainer.main import main  # noqa: E402
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The right to make one file on shared storage, held by one process at a time. Private to this collection.
+"""The right to make one file or folder on shared storage, held by one process at a time. Private to this collection.
 
 No lock of the kernel is used, for Lustre may lack them. A claim is a folder, prepared under another name and renamed,
 so that it is there as a whole or not at all. Its holder touches a file in it every few seconds. It is broken only when
@@ -86,7 +86,6 @@ def _hidden(pid: int) -> bool:
 class Claim:
     """A claim on `target`.
 
-    :param watched: further files whose growth shows that the holder works.
     :param by_process: whether this process holds it. Without, the claim outlives the process, which hands the token on.
     """
 
@@ -101,6 +100,7 @@ class Claim:
         folder, name = os.path.split(target)
         self.path = os.path.join(folder, ".{0}.claim".format(name))
         self.token = uuid.uuid4().hex
+        self._target = target
         self._stale_seconds = stale_seconds
         self._clock, self._sleep = clock, sleep
         self._by_process = by_process
@@ -124,6 +124,14 @@ class Claim:
         """Tell whether the claim is still ours."""
         return self.owner().get("token") == self.token
 
+    def lost(self) -> str:
+        """Return a sentence if the claim is not ours any more, else ''."""
+        if self.held():
+            return ""
+        return "{0} was claimed by somebody else, for this process did not answer for too long: repeat.".format(
+            self._target
+        )
+
     def take(self, wait_seconds: float, enough: Callable[[], bool]) -> bool:
         """Take the claim, wait for it, or find that it is not needed any more.
 
@@ -142,7 +150,7 @@ class Claim:
                 raise TimeoutError(
                     "{0} is being made by {1} (process {2}) for longer than {3:.0f} seconds: wait for it, or end it and"
                     " remove {4}.".format(
-                        self.path[: -len(".claim")].replace("/.", "/"),
+                        self._target,
                         self.owner().get("host", "somebody"),
                         self.owner().get("pid", "unknown"),
                         wait_seconds,

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from ansible_collections.dgxc.workloads.plugins.module_utils import _image_claim
-from ansible_collections.dgxc.workloads.plugins.module_utils._image_claim import Claim
+from ansible_collections.dgxc.workloads.plugins.module_utils import _claim
+from ansible_collections.dgxc.workloads.plugins.module_utils._claim import Claim
 
 
 class Clock:
@@ -103,10 +103,10 @@ def test_one_that_shows_signs_of_life_is_not_broken(tmp_path, clock):
 def test_one_of_a_process_of_this_machine_that_has_ended_is_broken_at_once(tmp_path, clock):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]);"
-        "from ansible_collections.dgxc.workloads.plugins.module_utils._image_claim import Claim;"
+        "from ansible_collections.dgxc.workloads.plugins.module_utils._claim import Claim;"
         "print(Claim(sys.argv[2]).take(1, lambda: False)); import os; os._exit(9)"
     )
-    place = _image_claim.__file__.rpartition("/ansible_collections/")[0]
+    place = _claim.__file__.rpartition("/ansible_collections/")[0]
     done = subprocess.run(
         [sys.executable, "-c", program, place, str(tmp_path / "x.sqsh")], capture_output=True, text=True, check=False
     )
@@ -118,18 +118,22 @@ def test_one_of_a_process_of_this_machine_that_has_ended_is_broken_at_once(tmp_p
 
 
 def test_one_of_a_living_process_of_this_machine_is_not_gone():
-    assert not _image_claim.gone(_image_claim.this_process())
-    assert _image_claim.gone({**_image_claim.this_process(), "started": "0"})
-    assert not _image_claim.gone({**_image_claim.this_process(), "kernel": "other", "started": "0"})
-    assert not _image_claim.gone({"token": "no process"})
+    assert not _claim.gone(_claim.this_process())
+    assert _claim.gone({**_claim.this_process(), "started": "0"})
+    assert not _claim.gone({**_claim.this_process(), "kernel": "other", "started": "0"})
+    assert not _claim.gone({"token": "no process"})
 
 
 def test_a_frozen_holder_finds_that_it_was_broken(tmp_path, clock):
     first, second = claim(tmp_path, clock, stale_seconds=0.0), claim(tmp_path, clock, stale_seconds=0.0)
     first.take(1, lambda: False)
     second.stale()
+    assert first.lost() == ""
     second._break()
     assert not first.held()
+    assert first.lost() == (
+        f"{tmp_path}/x.sqsh was claimed by somebody else, for this process did not answer for too long: repeat."
+    )
     assert second.take(1, lambda: False)
     first.release()
     assert second.held()
@@ -162,17 +166,17 @@ def test_a_claim_made_since_the_judgement_is_left_alone(tmp_path, clock):
 
 
 def test_a_process_that_proc_hides_is_not_gone(monkeypatch):
-    other = {**_image_claim.this_process(), "pid": 4711}
-    monkeypatch.setattr(_image_claim, "_started", lambda _pid: "")
+    other = {**_claim.this_process(), "pid": 4711}
+    monkeypatch.setattr(_claim, "_started", lambda _pid: "")
     said = {"error": PermissionError()}
 
     def kill(_pid, _signal):
         raise said["error"]
 
-    monkeypatch.setattr(_image_claim.os, "kill", kill)
-    assert not _image_claim.gone(other)
+    monkeypatch.setattr(_claim.os, "kill", kill)
+    assert not _claim.gone(other)
     said["error"] = ProcessLookupError()
-    assert _image_claim.gone(other)
+    assert _claim.gone(other)
 
 
 def test_a_place_that_cannot_be_written_is_an_error_and_no_reason_to_wait(tmp_path, clock):
@@ -202,7 +206,7 @@ def test_many_at_once(tmp_path):
 
 
 def test_the_heart_beats(tmp_path, monkeypatch):
-    monkeypatch.setattr(_image_claim, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(_claim, "BEAT_SECONDS", 0.01)
     mine = Claim(str(tmp_path / "x.sqsh"))
     mine.take(1, lambda: False)
     os.utime(mine.beat, ns=(0, 0))
