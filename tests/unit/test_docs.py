@@ -69,6 +69,7 @@ def names() -> frozenset[str]:
         for path in CHECKOUT.glob(pattern):
             text = path.read_text()
             found.update(keys_of(yaml.safe_load(text)))
+            found.update(re.findall(r"register: (\w+)", text))
             if path.parent.name == "playbooks":
                 found.update(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text))
     for path in CHECKOUT.glob("plugins/*/*"):

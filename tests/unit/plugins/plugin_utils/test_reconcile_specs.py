@@ -85,7 +85,7 @@ def test_the_digest_is_that_of_what_makes_the_run(tmp_path: Path, one: str, othe
         (GOOD + "varables: {}\n", "runs/x.yml:3: varables: is not a key of a spec; write variables."),
         (GOOD + "variables:\n  alma_nodes: 1\n", "runs/x.yml:4: variables.alma_nodes: is not a variable of nemo_gpt3; its"),
         (GOOD + "variables:\n\n  nemo_gpt3_node: 1\n", "runs/x.yml:5: variables.nemo_gpt3_node: is not a variable of nemo_gpt3; write"),
-        (GOOD + "variables: {nemo_gpt3_maxsteps: 1}\n", "runs/x.yml:3: variables.nemo_gpt3_maxsteps: is not a variable of nemo_gpt3; write nemo_gpt3_max_steps."),
+        (GOOD + "variables: {nemo_gpt3_maxsteps: 1}\n", "runs/x.yml:3: variables.nemo_gpt3_maxsteps: is not a variable of nemo_gpt3; write nemo_gpt3_max_s"),
         (GOOD + "variables: {nemo_gpt3_epoch: 1}\n", "runs/x.yml:3: variables.nemo_gpt3_epoch: is not a variable of nemo_gpt3; take it out"),
         (GOOD + "variables: {nemo_gpt3_resubmit: never}\n", "runs/x.yml:3: variables.nemo_gpt3_resubmit: is a field of"),
         (GOOD + "baseline: {seconds_per_step: 0}\n", "runs/x.yml:3: baseline.seconds_per_step: is 0; it must be more"),
