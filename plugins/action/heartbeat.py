@@ -26,4 +26,4 @@ class ActionModule(LongStep):
             }
         )
         self.module_name, self.module_arguments, self.subject = given["module"], given["arguments"], given["subject"]
-        return super().run(tmp, task_vars)
+        return {**super().run(tmp, task_vars), "ran": given["module"]}

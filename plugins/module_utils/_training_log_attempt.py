@@ -95,7 +95,8 @@ class Attempt:
         self.last_bar: Bar | None = None
         self.bar_block = b""
         # A later drawing of the last bar, not read yet, and its step and total as they are printed.
-        self.redrawn: tuple[Match[bytes], bytes] | None = None
+        self.redrawn: Match[bytes] | None = None
+        self.redrawn_block = b""
         self.step_text: tuple[bytes, bytes] = (b"", b"")
         self.first_inside: bytes | None = None
         self.second_step: int | None = None
@@ -111,8 +112,7 @@ class Attempt:
     def newest_bar(self) -> Bar | None:
         """Return the last bar in its last drawing."""
         if self.redrawn is not None:
-            match, self.bar_block = self.redrawn
-            self.last_bar = bar_of(match)
+            self.last_bar, self.bar_block = bar_of(self.redrawn), self.redrawn_block
             self.redrawn = None
         return self.last_bar
 

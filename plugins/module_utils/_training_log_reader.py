@@ -601,7 +601,7 @@ class Reader:
                 continue
             if match.group(1, 2) == attempt.step_text and words and block[at - len(words) : at] == words:
                 # The same step drawn again, the most frequent case: kept as it is, read when the step is over.
-                attempt.redrawn = (match, block)
+                attempt.redrawn, attempt.redrawn_block = match, block
             else:
                 self._read_bar(block, bar_of(match))
             at = find(sign, match.end())

@@ -55,5 +55,9 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-# What the module returns.
+ran:
+  description: The module that was run. Everything else is what that module returned.
+  returned: always
+  type: str
+  sample: community.docker.docker_image
 """

@@ -93,7 +93,7 @@ def test_a_module_without_a_line_is_at_work(monkeypatch, plugin):
 def test_a_module_of_somebody_else_gets_its_own_arguments(monkeypatch):
     task = {"module": "community.docker.docker_image", "arguments": {"name": "a:1"}, "subject": "Docker builds a:1"}
     bench = Bench(monkeypatch, heartbeat, args=task)
-    assert bench.run() == {"changed": True}
+    assert bench.run() == {"changed": True, "ran": "community.docker.docker_image"}
     assert (bench.module, bench.arguments) == ("community.docker.docker_image", {"name": "a:1"})
     assert bench.said[0] == "[sandbox] Docker builds a:1, for 0 s"
 
