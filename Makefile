@@ -33,7 +33,9 @@ SCENARIO_SANDBOX ?= -e sandbox_training=true -e sandbox_docker=true
 SCENARIO_MARKS ?= long or not long
 # Percent of the lines and branches of plugins/ that the unit tests have to reach.
 COVERAGE := 90
-STAGES := test-lint test-unit test-artifact test-sanity test-scenarios $(if $(FAULTS),test-fault-short)
+STAGES := test-scenarios $(if $(FAULTS),test-fault-short)
+# What needs no sandbox runs while the scenarios wait for theirs.
+STAGES_BESIDE := test-lint test-unit test-artifact test-sanity
 BENCHES = $(sort $(wildcard tests/bench/*.py))
 SHELL_SCRIPTS = .ci/run $(shell git ls-files --cached --others --exclude-standard '*.sh' '*.bash')
 
@@ -65,7 +67,7 @@ sandbox-down: venv ## Stop the sandbox and remove all it made (distribution pack
 
 .PHONY: test
 test: ## Run the stages from test-lint to test-fault-short, as .ci/run does
-	@MAKE="$(MAKE)" tests/tools/stages.sh $(STAGES)
+	@MAKE="$(MAKE)" BESIDE="$(STAGES_BESIDE)" tests/tools/stages.sh $(STAGES)
 
 .PHONY: venv-test
 venv-test:

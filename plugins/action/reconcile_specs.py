@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
             facts = site_facts(variables, spec["workload"], self._templar.template, spec["variables"], evaluated)
             specs.append(dict(spec, site=digest({"facts": facts, "version": version})))
         if not found.complete:
-            hold = "a spec cannot be read, and it may be the one that is missing"
+            hold = "a spec or its name cannot be read, and it may be the one that is missing"
         elif not found.specs and not found.problems:
             hold = f"there is no spec at all in {os.path.basename(path)}"
         else:

@@ -24,12 +24,13 @@ def nemo_gpt3_plan(variables: Any, site: Any) -> dict[str, Any]:
     return _nemo_settings.plan(variables, site)
 
 
-def nemo_gpt3_runs(plans: Any, renders: Any) -> dict[str, Any]:
+def nemo_gpt3_runs(plans: Any, renders: Any, image_digest: Any = "") -> dict[str, Any]:
     if not isinstance(plans, list) or not isinstance(renders, list) or len(plans) != len(renders):
         raise AnsibleFilterError(
             "nemo_gpt3_runs wants a list of plans and the list of what the launcher wrote for each."
         )
-    return _nemo_settings.runs(plans, renders, [_configuration(rendered) for rendered in renders])
+    configurations = [_configuration(rendered) for rendered in renders]
+    return _nemo_settings.runs(plans, renders, configurations, str(image_digest or ""))
 
 
 def _configuration(rendered: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from typing import IO, Callable, Generator
+from typing import IO, Callable, Generator, cast
 
 _BLOCK = 1024 * 1024
 
@@ -114,7 +114,7 @@ def _decompressed(path: str) -> IO[bytes]:
         head = stream.read(6)
     if head[:2] == b"\x1f\x8b":
         # A file in all but its declared type.
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return cast("IO[bytes]", gzip.open(path, "rb"))
     if head[:3] == b"BZh":
         return bz2.open(path, "rb")
     if head == b"\xfd7zXZ\x00":

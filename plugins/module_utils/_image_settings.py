@@ -18,8 +18,6 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings impo
 
 DELIVERIES = ("given", "registry", "upload", "import")
 BUILT = ("registry", "upload")
-# The label of an image that tells what it was built from.
-LABEL = "dgxc.workloads.content"
 KNOWN = frozenset(
     (
         "arch",

@@ -19,6 +19,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._durations import (
     nemo_duration_to_seconds,
     slurm_duration_to_seconds,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference import parse
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import (
     COMMIT,
     IMAGE,
@@ -138,8 +139,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     :param site: all variables that begin with ``dgxc_``.
     :return: ``problems`` and ``warnings``, lists of sentences, and ``plans``, one for each node count (none if there
         are problems): ``name``, ``overlay`` (text), ``options`` (for sbatch), ``gpu_request`` (sbatch's option for the
-        GPUs and its value), ``ask_for_memory``, ``policy``, ``identity`` and ``expect``. ``preflight`` is what the role
-        preflight is to look for.
+        GPUs and its value), ``ask_for_memory``, ``policy``, ``identity`` and ``expect``. ``image`` is what Pyxis gets,
+        ``preflight`` what the role preflight is to look for.
     """
     judge = Judge(PREFIX, variables)
     judge.problems += site_problems(site)
@@ -221,7 +222,13 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     if plans:
         remote = {key: str(judge.value("launcher_" + key)) for key in ("url", "path", "commit")}
         wishes = of_nemo(plans, slurm, image or "", mounts, env, remote)
-    return {"problems": judge.problems, "warnings": judge.warnings, "plans": plans, "preflight": wishes}
+    return {
+        "problems": judge.problems,
+        "warnings": judge.warnings,
+        "plans": plans,
+        "image": image or "",
+        "preflight": wishes,
+    }
 
 
 _HEADER = (
@@ -282,6 +289,8 @@ def _image(judge: Judge) -> str | None:
     if image is None or image.startswith("/"):
         if image and not image.endswith((".sqsh", ".squashfs")):
             judge.say("container_image", "a path has to be that of a .sqsh file, as 'enroot import' writes it")
+        elif image:
+            judge.problems += path_problems(PREFIX + "container_image", image)
         return image
     if image.endswith((".sqsh", ".squashfs")) or image.startswith("."):
         judge.say(
@@ -303,6 +312,10 @@ def _image(judge: Judge) -> str | None:
             "nemo_gpt3_container_image is written {0} here, because older versions of Enroot look for {1} on Docker"
             " Hub.".format(reference, image)
         )
+    try:
+        parse(reference)
+    except ValueError as error:
+        judge.problems.append("{0}container_image: {1}".format(PREFIX, error))
     return "docker://" + reference if separator else reference
 
 
@@ -499,12 +512,13 @@ def batch_problem(nodes: int, gpus: int, facts: Mapping[str, Any]) -> str | None
     )
 
 
-def runs(plans: list[Any], renders: list[Any], configurations: list[Any]) -> dict[str, Any]:
+def runs(plans: list[Any], renders: list[Any], configurations: list[Any], image_digest: str = "") -> dict[str, Any]:
     """Put the runs together, once it is sure that the launcher did with each plan what the plan says.
 
     :param plans: as ``plan`` returns them.
     :param renders: what the launcher wrote for each, as the module nemo_launcher_render returns it.
     :param configurations: the resolved configuration of each render, read from its YAML.
+    :param image_digest: the image's, '' if it is not known.
     :return: ``problems``, a list of sentences, and ``runs``, for the variable ``run_runs`` of the role run.
     """
     problems: list[str] = []
@@ -541,7 +555,7 @@ def runs(plans: list[Any], renders: list[Any], configurations: list[Any]) -> dic
                 "script": rendered["script"],
                 "options": dict(plan_["options"]),
                 **plan_["policy"],
-                "identity": dict(plan_["identity"]),
+                "identity": {**plan_["identity"], "image_digest": image_digest},
                 "logs": dict(rendered["logs"]),
                 "log_format": "nemo",
                 "expect": {

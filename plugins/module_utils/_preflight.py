@@ -51,12 +51,18 @@ def error(name: str, evidence: str, remedy: str) -> Check:
     return Check(name, ERROR, evidence, remedy)
 
 
+def refusal(text: str) -> list[str]:
+    """What sbatch said, line by line, without its own name in front."""
+    lines = (re.sub(r"^(?:sbatch: )?(?:error: )?", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
 # What Slurm says about itself.
 
 
 class Partition(NamedTuple):
     """A partition. ``max_time`` is in seconds, ``max_nodes`` a number; None stands for no limit. ``own_qos`` is the QOS
-    whose limits the partition has taken over, '' if none."""
+    whose limits the partition has taken over, '' if none. A hidden one takes jobs as well."""
 
     name: str
     default: bool
@@ -67,6 +73,7 @@ class Partition(NamedTuple):
     accounts: tuple[str, ...]
     qos: tuple[str, ...]
     own_qos: str = ""
+    hidden: bool = False
 
 
 class Node(NamedTuple):
@@ -134,6 +141,7 @@ def parse_partitions(text: str) -> list[Partition]:
                 _names(pairs.get("AllowAccounts", "")),
                 _names(pairs.get("AllowQos", "")),
                 pairs.get("QoS", "").replace("N/A", ""),
+                pairs.get("Hidden") == "YES",
             )
         )
     return found
@@ -188,10 +196,44 @@ def parse_associations(text: str) -> list[Association]:
 
 
 def parse_qos_limits(text: str) -> dict[str, int]:
-    """Read ``sacctmgr -nP show qos format=Name,MaxWall``; a QOS without a limit is left out."""
+    """Read ``sacctmgr -nP show qos format=Name,MaxWall,Flags``; a QOS without a limit is left out."""
     rows = [line.split("|") for line in text.splitlines()]
-    found = {row[0]: _seconds(row[1]) for row in rows if len(row) == 2}
+    found = {row[0]: _seconds(row[1]) for row in rows if len(row) in (2, 3)}
     return {name: limit for name, limit in found.items() if limit is not None}
+
+
+def parse_qos_flags(text: str) -> dict[str, frozenset[str]]:
+    """Return the flags of each QOS in small letters, from ``sacctmgr -nP show qos format=Name,MaxWall,Flags``."""
+    rows = [line.split("|") for line in text.splitlines()]
+    return {row[0]: frozenset(_names(row[2].lower())) for row in rows if len(row) == 3}
+
+
+def enforces_limits(text: str) -> bool:
+    """Whether Slurm enforces the limits of its accounting, from ``scontrol show config``. ``safe`` includes them."""
+    match = re.search(r"^AccountingStorageEnforce\s*=\s*(\S+)", text, re.MULTILINE)
+    return match is not None and bool({"limits", "safe", "all"} & set(match[1].lower().split(",")))
+
+
+def _rows_of_job(associations: Sequence[Association], account: str, partition: str) -> list[Association]:
+    rows = [row for row in associations if row.account == account] if account else list(associations)
+    rows = [row for row in rows if row.partition in ("", *partition.split(","))]
+    return rows if len({row.account for row in rows}) == 1 else []
+
+
+def qos_of_job(associations: Sequence[Association], account: str, partition: str, qos: str) -> str:
+    """Return the QOS that a job will have: the one that is named, or its account's; '' if that is not known."""
+    rows = _rows_of_job(associations, account, partition)
+    return qos or (rows[0].default_qos if rows else "")
+
+
+def lifted(partitions: Sequence[Partition], flags: Iterable[str]) -> list[Partition]:
+    """Return the partitions without the limits that the flags of a job's QOS lift."""
+    changes: dict[str, Any] = {}
+    if "partitiontimelimit" in flags:
+        changes["max_time"] = None
+    if "partitionmaxnodes" in flags:
+        changes["max_nodes"] = None
+    return [partition._replace(**changes) for partition in partitions]
 
 
 def wall_limits(
@@ -202,11 +244,10 @@ def wall_limits(
     Of several accounts, without one that is named, none is known to be the job's. A limit of the QOS takes the place of
     the account's.
     """
-    rows = [row for row in associations if row.account == account] if account else list(associations)
-    rows = [row for row in rows if row.partition in ("", *partition.split(","))]
-    if len({row.account for row in rows}) != 1:
+    rows = _rows_of_job(associations, account, partition)
+    if not rows:
         return {}
-    chosen = qos or rows[0].default_qos
+    chosen = qos_of_job(associations, account, partition, qos)
     if chosen in qos_limits:
         return {"QOS {0}".format(chosen): qos_limits[chosen]}
     limits = [row.max_wall for row in rows if row.max_wall is not None]
@@ -228,7 +269,8 @@ def judge_partition(partitions: Sequence[Partition], wanted: str) -> Check:
     """Whether the partition is there and takes jobs."""
     name = "slurm.partition"
     names = [partition.name for partition in partitions]
-    listed = ", ".join(names) or "none"
+    shown = [partition.name for partition in partitions if not partition.hidden]
+    listed = ", ".join(shown) or "none"
     if not wanted:
         defaults = chosen_partitions(partitions, "")
         if not defaults:
@@ -240,7 +282,7 @@ def judge_partition(partitions: Sequence[Partition], wanted: str) -> Check:
         return _partition_state(name, defaults, "the default, {0}".format(defaults[0].name))
     strangers = [word for word in wanted.split(",") if word not in names]
     if strangers:
-        near = nearest(strangers[0], names, 0.6)
+        near = nearest(strangers[0], shown, 0.6)
         return error(
             name,
             "there is no partition {0} that this user sees; there are {1}".format(strangers[0], listed),
@@ -251,14 +293,16 @@ def judge_partition(partitions: Sequence[Partition], wanted: str) -> Check:
 
 def _partition_state(name: str, chosen: Sequence[Partition], shown: str) -> Check:
     closed = [partition for partition in chosen if partition.state != "UP"]
-    if closed:
+    # Of a list, the job goes to one that is open.
+    if len(closed) == len(chosen):
         return error(
             name,
             "partition {0} is {1}".format(closed[0].name, closed[0].state),
             "choose another dgxc_slurm_partition, or wait until it is UP again",
         )
     sizes = ", ".join("{0} nodes".format(len(partition.nodes)) for partition in chosen)
-    return ok(name, "{0}: UP, {1}".format(shown, sizes))
+    state = "UP" if not closed else "{0} {1}, else UP".format(closed[0].name, closed[0].state)
+    return ok(name, "{0}: {1}, {2}".format(shown, state, sizes))
 
 
 def judge_nodes(partitions: Sequence[Partition], nodes: Mapping[str, Node], wanted: int) -> Check:
@@ -292,6 +336,16 @@ def judge_nodes(partitions: Sequence[Partition], nodes: Mapping[str, Node], want
             "the job will wait until nodes are repaired: ask for {0}, or ask the administrators".format(len(usable)),
         )
     return ok(name, seen)
+
+
+def waits_for_nodes(
+    partitions: Sequence[Partition], nodes: Mapping[str, Node], wanted: int, gpus: int, kind: str
+) -> bool:
+    """Whether enough nodes have what is wanted, but too few of them can work now."""
+    names = {name for partition in partitions for name in partition.nodes if name in nodes}
+    members = [nodes[name] for name in sorted(names)]
+    fitting = [node for node in members if (node.gpus.get(kind, 0) if kind else node.gpu_count) >= gpus]
+    return sum(node.usable for node in fitting) < wanted <= len(fitting)
 
 
 def judge_time(partitions: Sequence[Partition], wanted: str, others: Mapping[str, int] | None = None) -> Check:

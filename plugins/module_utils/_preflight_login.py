@@ -31,7 +31,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference im
     is_file,
     parse,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import Check, error, ok, warning
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import ERROR, OK, Check, error, ok, warning
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import (
     TIMED_OUT,
     EnvironmentProblem,
@@ -48,7 +48,15 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client impor
     clean_environment,
     find_environment,
 )
-from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import DISABLED, NO_ANSWER, query_meaning
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
+    AMBIGUOUS,
+    DISABLED,
+    NO_ANSWER,
+    TRANSIENT,
+    is_passing_limit,
+    query_meaning,
+    submit_rule,
+)
 from ansible_collections.dgxc.workloads.plugins.module_utils._squashfs import NotWhole, read_superblock
 
 #: Seconds for one question to Slurm; squeue and sinfo give up after about 20 s by themselves.
@@ -57,8 +65,9 @@ QUERY_SECONDS = 60.0
 NETWORK_SECONDS = 10.0
 #: Questions that are asked at the same time.
 SIDE_BY_SIDE = 8
-#: The most requests that are tried in place of one that was refused.
+#: The most requests that are tried in place of one that was refused, and the seconds for all of them.
 MOST_TRIES = 60
+TRIES_SECONDS = 30.0
 #: Where sites keep Slurm's commands, if not on PATH.
 USUAL_FOLDERS = (
     "/usr/bin",
@@ -79,10 +88,13 @@ _SCRIPT = "#!/bin/bash\n{directives}hostname\n"
 _VERSION = ("sinfo", "--version")
 _ENROOT_VERSION = ("enroot", "version")
 _SRUN_HELP = ("srun", "--help")
-_PARTITIONS = ("scontrol", "-o", "show", "partition")
+# With those that a site hides: jobs are taken there as well.
+_PARTITIONS = ("scontrol", "-a", "-o", "show", "partition")
+_SHOWN_PARTITIONS = ("scontrol", "-o", "show", "partition")
+_CONFIGURATION = ("scontrol", "show", "config")
 _NODES = ("sinfo", "-h", "-N", "-a", "-o", preflight.NODE_FORMAT)
 _ASSOCIATION = "format=Account,Partition,QOS,DefaultQOS,MaxWall"
-_QOS = ("sacctmgr", "-n", "-P", "show", "qos", "format=Name,MaxWall")
+_QOS = ("sacctmgr", "-n", "-P", "show", "qos", "format=Name,MaxWall,Flags")
 _JOBS = ("sacct", "-X", "-n", "-P", "-S", "now-1hours", "-o", "JobID")
 
 # (address, environment) -> HTTP status
@@ -105,6 +117,7 @@ class Place(NamedTuple):
 
 def free_bytes(path: str) -> int:
     """Return what an ordinary user may still write below a path; for one that is not there, below its next folder."""
+    path = os.path.abspath(path)
     while not os.path.exists(path) and path != "/":
         path = os.path.dirname(path)
     status = os.statvfs(path)
@@ -246,11 +259,19 @@ class LoginNode:
         if reference is not None:
             self._ahead.begin("image", lambda: self._place.ask(self._enroot_environment())(reference))
 
-    def _begin_slurm(self) -> None:
-        for command in (_PARTITIONS, _NODES, _JOBS, self._associations(), _SRUN_HELP, _VERSION, _ENROOT_VERSION):
+    def _begin_slurm(self, partitions: tuple[str, ...] = _PARTITIONS) -> None:
+        for command in (
+            partitions,
+            _NODES,
+            _JOBS,
+            self._associations(),
+            _SRUN_HELP,
+            _VERSION,
+            _ENROOT_VERSION,
+            _QOS,
+            _CONFIGURATION,
+        ):
             self._ahead.begin(command, functools.partial(self._ask, command))
-        if self._settings.get("time_limit"):
-            self._ahead.begin(_QOS, functools.partial(self._ask, _QOS))
         options = dict(self._settings.get("options") or {})
         self._ahead.begin("request", lambda: self._test(options))
 
@@ -297,11 +318,11 @@ class LoginNode:
         found += accounting
         found.append(preflight.judge_partition(partitions, settings.get("partition") or ""))
         if chosen:
-            found.append(preflight.judge_nodes(chosen, nodes, count))
+            walls, flags = self._qos_limits(chosen, associations)
+            limited = preflight.lifted(chosen, flags)
+            found.append(preflight.judge_nodes(limited, nodes, count))
             if settings.get("time_limit"):
-                found.append(
-                    preflight.judge_time(chosen, settings["time_limit"], self._wall_limits(chosen, associations))
-                )
+                found.append(preflight.judge_time(limited, settings["time_limit"], walls))
             if gpus:
                 found.append(preflight.judge_gpus(chosen, nodes, gpus, settings.get("gpu_type") or "", count))
         if settings.get("reservation"):
@@ -309,8 +330,9 @@ class LoginNode:
             found.append(preflight.judge_reservation(text, settings["reservation"]))
         if settings.get("constraint"):
             found.append(preflight.judge_constraint(nodes.values(), settings["constraint"]))
-        found.append(self._submission(partitions, nodes, associations))
-        return found
+        request = self._submission(partitions, nodes, associations)
+        # Lists may be old, or cut for this user; Slurm's own yes counts for more.
+        return [*(_overruled(check) if request.verdict == OK else check for check in found), request]
 
     def _controller_remedy(self) -> str:
         """What was named may be a Slurm that is not the cluster's, where a login shell finds the right one."""
@@ -372,15 +394,21 @@ class LoginNode:
             found.append(preflight.judge_qos(associations, settings["qos"], account))
         return associations, found
 
-    def _wall_limits(
+    def _qos_limits(
         self, chosen: Sequence[preflight.Partition], associations: Sequence[preflight.Association]
-    ) -> dict[str, int]:
-        if not associations or any(partition.own_qos for partition in chosen):
+    ) -> tuple[dict[str, int], frozenset[str]]:
+        """Return the time limits of the accounting, as far as Slurm enforces them, and the flags of the job's QOS."""
+        if not associations:
+            return {}, frozenset()
+        answer = self._query(*_QOS).out
+        names = [str(self._settings.get(name) or "") for name in ("account", "partition", "qos")]
+        flags = preflight.parse_qos_flags(answer).get(preflight.qos_of_job(associations, *names), frozenset())
+        if any(partition.own_qos for partition in chosen):
             # A partition's own QOS has the last word; sbatch tells it.
-            return {}
-        qos_limits = preflight.parse_qos_limits(self._query(*_QOS).out)
-        names = (str(self._settings.get(name) or "") for name in ("account", "partition", "qos"))
-        return preflight.wall_limits(associations, qos_limits, *names)
+            return {}, flags
+        if not preflight.enforces_limits(self._query(*_CONFIGURATION).out):
+            return {}, flags
+        return preflight.wall_limits(associations, preflight.parse_qos_limits(answer), *names), flags
 
     def _partition_facts(self, partitions: Sequence[preflight.Partition], nodes: Mapping[str, preflight.Node]) -> None:
         self.facts["partitions"] = [
@@ -417,6 +445,17 @@ class LoginNode:
         if answer.code == 0:
             return ok(name, said[-1] if said else "accepted")
         evidence = "; ".join(said) or "sbatch --test-only ended with {0}".format(answer.code)
+        if answer.code == TIMED_OUT:
+            evidence = _said(answer, "sbatch --test-only")
+        soft = self._no_refusal(answer, partitions, nodes)
+        if soft:
+            return warning(name, evidence, soft)
+        if is_passing_limit(evidence):
+            return warning(
+                name,
+                evidence,
+                "wait until enough of what is queued has ended: the same run is taken then, and refused before",
+            )
         if self._settings.get("script"):
             return error(name, evidence, "correct what Slurm names")
         changes = self._way_out(options, said, list(self._changes(partitions, nodes, associations)))
@@ -426,6 +465,31 @@ class LoginNode:
             name, evidence, "correct what is said above, or compare the facts of the inventory with what Slurm names"
         )
 
+    def _no_refusal(
+        self,
+        answer: Finished,
+        partitions: Sequence[preflight.Partition],
+        nodes: Mapping[str, preflight.Node],
+    ) -> str:
+        """Return what to do about an answer of ``sbatch --test-only`` that refuses nothing for good; '' for others.
+
+        ``--test-only`` looks for nodes that can start the job. A real sbatch takes a job whose nodes are drained now.
+        """
+        rule = submit_rule(answer.text)
+        if answer.code == TIMED_OUT or rule.kind in (TRANSIENT, AMBIGUOUS) or "timed out" in answer.text.lower():
+            return "repeat to know more: Slurm could not judge the request now, and the submission itself tries longer"
+        settings = self._settings
+        drained = preflight.waits_for_nodes(
+            preflight.chosen_partitions(partitions, settings.get("partition") or ""),
+            nodes,
+            int(settings.get("nodes") or 1),
+            int(settings.get("gpus_per_node") or 0),
+            settings.get("gpu_type") or "",
+        )
+        if drained and re.search(r"node configuration is not available|node not available", answer.text, re.IGNORECASE):
+            return "the job will wait until nodes are repaired: ask for fewer nodes, or ask the administrators"
+        return ""
+
     def _way_out(
         self, options: Mapping[str, Any], said: Sequence[str], candidates: Sequence[_Change]
     ) -> Sequence[_Change]:
@@ -434,6 +498,7 @@ class LoginNode:
         Sites that demand several things tell of one at a time. So a change that brings Slurm to say something new is
         kept, and others are tried on top of it; the fewest changes come first.
         """
+        limit = self._place.now() + TRIES_SECONDS
         heard = {tuple(said)}
         open_ways: list[list[_Change]] = [[]]
         tries = 0
@@ -443,23 +508,26 @@ class LoginNode:
                 if change.subject in (one.subject for one in way):
                     continue
                 tries += 1
-                if tries > MOST_TRIES:
+                left = limit - self._place.now()
+                if tries > MOST_TRIES or left <= 0:
                     return []
                 other = dict(options)
                 for one in (*way, change):
                     for option in one.without:
                         other.pop(option, None)
                     other.update(one.options)
-                answer = self._test(other)
+                answer = self._test(other, min(left, QUERY_SECONDS))
                 if answer.code == 0:
                     return [*way, change]
+                if answer.code == TIMED_OUT or submit_rule(answer.text).kind in (TRANSIENT, AMBIGUOUS):
+                    return []
                 words = tuple(_test_lines(answer))
                 if words not in heard:
                     heard.add(words)
                     open_ways.append([*way, change])
         return []
 
-    def _test(self, options: Mapping[str, Any]) -> Finished:
+    def _test(self, options: Mapping[str, Any], limit: float = QUERY_SECONDS) -> Finished:
         script = self._settings.get("script") or _SCRIPT.format(directives="")
         words = ["sbatch", "--test-only"]
         for option, value in options.items():
@@ -468,7 +536,7 @@ class LoginNode:
         with tempfile.NamedTemporaryFile("w", prefix="dgxc-preflight-", suffix=".sh") as stream:
             stream.write(script)
             stream.flush()
-            return self._place.run([*words, stream.name], self._slurm or {}, "/", QUERY_SECONDS)
+            return self._place.run([*words, stream.name], self._slurm or {}, "/", limit)
 
     def _changes(
         self,
@@ -507,7 +575,7 @@ class LoginNode:
             if account != settings.get("account"):
                 yield _Change("a", {"account": account}, (), "set dgxc_slurm_account to {0}".format(account))
         for partition in partitions:
-            if partition.name != settings.get("partition") and partition.state == "UP":
+            if partition.name != settings.get("partition") and partition.state == "UP" and not partition.hidden:
                 yield _Change("p", {"partition": partition.name}, (), "set dgxc_slurm_partition to " + partition.name)
 
     # --- containers ---
@@ -522,7 +590,11 @@ class LoginNode:
     def _containers(self) -> list[Check]:
         versions = self.facts["versions"]
         wanted = self._settings.get("pyxis_options") or []
-        found = [preflight.judge_pyxis("pyxis.login", "", self.facts["pyxis_options"], wanted)]
+        pyxis = preflight.judge_pyxis("pyxis.login", "", self.facts["pyxis_options"], wanted)
+        if pyxis.verdict == ERROR:
+            # Containers are started by jobs alone.
+            pyxis = warning(pyxis.id, pyxis.evidence, "see that node.pyxis is well, else " + pyxis.remedy)
+        found = [pyxis]
         version = versions.get("enroot", "")
         environment = self._enroot_environment()
         home = environment.get("HOME", "/")
@@ -623,7 +695,10 @@ class LoginNode:
         name = "image"
         if not image:
             return []
-        absent = warning if self._settings.get("rehearsal") else error
+        root = str(self._settings.get("shared_root") or "")
+        # What is not on the shared root may be on the compute nodes alone; node.mounts tells.
+        elsewhere = bool(root) and not image.startswith(root + "/")
+        absent = warning if self._settings.get("rehearsal") or elsewhere else error
         if is_file(image):
             if not os.path.isabs(image):
                 return [error(name, "{0} is no absolute path".format(image), "Pyxis takes it for the name of an image")]
@@ -663,8 +738,9 @@ class LoginNode:
                 return verdict(
                     name,
                     "{0} refuses to show {1} ({2})".format(reference.host, reference.docker, last_line(said)),
-                    "put the credentials for {0} into ~/.config/enroot/.credentials on the login node (for NGC: user"
-                    " $oauthtoken and an API key)".format(reference.host),
+                    "put the credentials for {0} into ~/.config/enroot/.credentials on the login node, as"
+                    " playbooks/image.yml does with image_delivery=given and image_given={1} (for NGC with NGC_API_KEY"
+                    " in the environment, for others see docs/secrets.md)".format(reference.host, reference.pyxis),
                 )
             return warning(
                 name,
@@ -733,12 +809,13 @@ class LoginNode:
             try:
                 status = self._ahead.answer(("url", address), functools.partial(self._ask_address, address))
             except (OSError, ValueError) as problem:
+                verdict = warning if "timed out" in str(problem) else error
                 found.append(
-                    error(
+                    verdict(
                         name,
                         "no answer: {0}".format(problem),
-                        "set dgxc_proxies if the site has proxies, or bring images and data to the cluster and work"
-                        " offline",
+                        "set the proxies in the login node's own environment if the site has proxies, or bring images"
+                        " and data to the cluster and work offline",
                     )
                 )
                 continue
@@ -771,9 +848,11 @@ class LoginNode:
         remedy = (
             "load the module that brings Git, in dgxc_environment_modules"
             if answer.code == 127
-            else "set dgxc_proxies if the site has proxies, or name a copy that the login node reaches"
+            else "set the proxies in the login node's own environment or for its Git if the site has proxies, or name"
+            " a copy that the login node reaches"
         )
-        return error(name, "{0}: {1}".format(shown, said), remedy)
+        slow = answer.code == TIMED_OUT or "timed out" in said.lower()
+        return (warning if slow else error)(name, "{0}: {1}".format(shown, said), remedy)
 
     def _clock(self) -> list[Check]:
         controller = self._settings.get("controller_time")
@@ -791,9 +870,9 @@ class LoginNode:
         self.facts["slurm_bin_dir"] = self._settings.get("slurm_bin_dir") or "" if self._slurm is not None else ""
         self.facts["environment_modules"] = list(self._settings.get("environment_modules") or [])
         if self._slurm is not None:
-            self._begin_slurm()
+            self._begin_slurm(_SHOWN_PARTITIONS)
             self._versions()
-            partitions = preflight.parse_partitions(self._query(*_PARTITIONS).out)
+            partitions = preflight.parse_partitions(self._query(*_SHOWN_PARTITIONS).out)
             nodes = preflight.parse_nodes(self._query(*_NODES).out)
             self._partition_facts(partitions, nodes)
             self._accounting()
@@ -841,6 +920,13 @@ class LoginNode:
         self._settings = dict(self._settings, slurm_bin_dir=folder, environment_modules=modules)
 
 
+def _overruled(check: Check) -> Check:
+    """What a list says where Slurm takes the request: no error."""
+    if check.verdict != ERROR or check.id not in ("slurm.partition", "slurm.account", "slurm.qos"):
+        return check
+    return warning(check.id, check.evidence + "; Slurm takes the request nevertheless", check.remedy)
+
+
 class _Change(NamedTuple):
     """A request changed in one subject, and the fact that would make it so."""
 
@@ -858,8 +944,7 @@ def _said(answer: Finished, command: str) -> str:
 
 def _test_lines(answer: Finished) -> list[str]:
     """What ``sbatch --test-only`` said, without its own names in front."""
-    lines = [re.sub(r"^(?:sbatch: )?(?:error: )?", "", line).strip() for line in answer.err.splitlines()]
-    return [re.sub(r"^Job [0-9]+ to", "would", line) for line in lines if line]
+    return [re.sub(r"^Job [0-9]+ to", "would", line) for line in preflight.refusal(answer.err)]
 
 
 def _reference_of(image: str) -> Reference | None:

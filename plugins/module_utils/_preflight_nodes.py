@@ -18,21 +18,42 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _preflight as preflight
 from ansible_collections.dgxc.workloads.plugins.module_utils._files import pretty_json, read_json_object, write_text
-from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import ERROR, Check, error, ok, warning
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import (
+    ERROR,
+    Check,
+    error,
+    ok,
+    refusal,
+    warning,
+)
 from ansible_collections.dgxc.workloads.plugins.module_utils._process import Finished, Run, last_line
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_client import SUBMIT_TIMEOUT
 from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_parse import parse_submit_output
+from ansible_collections.dgxc.workloads.plugins.module_utils._slurm_tables import (
+    ACTIVE,
+    FINAL,
+    STUCK,
+    is_passing_limit,
+    normalise_state,
+    state_rule,
+)
 
 FOLDER = "preflight"
 RECORD = "nodes.json"
-#: Seconds for which a good look holds, and for which a job that did not start in time is not tried again.
+#: Seconds for which a good look holds, and for which a job is not tried again that did not start in time or was
+#: interrupted.
 HOLDS, WAITING_HOLDS = 86400.0, 3600.0
 #: Exit codes of the job: the shared folder is not there, or cannot be written to.
 NOT_THERE, NOT_WRITABLE = 41, 42
 #: Slurm's time limit for the job, in minutes.
 MINUTES = 5
+#: States of a job that has not begun; one that is requeued begins anew.
+NOT_BEGUN = frozenset(("PENDING", "CONFIGURING", "POWER_UP_NODE", "REQUEUED", "REQUEUE_FED"))
 #: Room for the containers of a large image, in gigabytes.
 CONTAINER_GB = 30.0
 _TOKEN = "token"
+# In the place of a state: the queue knows the job no longer.
+_GONE = "ENDED"
 _PAUSE = 1.0
 _FILES_SECONDS = 30.0
 _QUERY_SECONDS = 60.0
@@ -54,6 +75,7 @@ def asked(settings: Mapping[str, Any]) -> dict[str, Any]:
         "nodes": int(settings.get("nodes") or 1),
         "paths": sorted({str(path) for path in settings.get("paths") or []}),
         "urls": sorted({str(url) for name in ("urls", "wished_urls") for url in settings.get(name) or []}),
+        "environment": {str(key): str(value) for key, value in (settings.get("environment") or {}).items()},
     }
 
 
@@ -62,9 +84,15 @@ def answers(record: Mapping[str, Any], questions: Mapping[str, Any], now: float)
     before = record.get("asked")
     if not isinstance(before, dict) or not isinstance(record.get("time"), (int, float)):
         return False
-    holds = WAITING_HOLDS if record.get("outcome") == "waiting" else HOLDS
+    if record.get("outcome") == "refused":
+        # No node was seen, and what refused the job may be gone.
+        return False
+    holds = WAITING_HOLDS if record.get("outcome") in ("waiting", "failed") else HOLDS
     same = before.get("options") == questions["options"] and before.get("nodes", 0) >= questions["nodes"]
     covered = all(set(questions[name]) <= set(before.get(name) or []) for name in ("paths", "urls"))
+    # Through other proxies, an address is another question.
+    if questions["urls"] and (before.get("environment") or {}) != questions["environment"]:
+        return False
     return same and covered and 0 <= now - record["time"] < holds
 
 
@@ -88,6 +116,10 @@ def job_script(folder: str, questions: Mapping[str, Any]) -> str:
         not_writable=NOT_WRITABLE,
         paths=" ".join(shlex.quote(path) for path in questions["paths"]),
         urls=" ".join(shlex.quote(address) for address in questions["urls"]),
+        environment="".join(
+            "export {0}={1}\n".format(name, shlex.quote(value))
+            for name, value in sorted(questions["environment"].items())
+        ),
     )
 
 
@@ -96,7 +128,7 @@ _SCRIPT = r"""#!/bin/bash
 folder={folder}
 paths=({paths})
 addresses=({urls})
-node=${{SLURMD_NODENAME:-$(hostname)}}
+{environment}node=${{SLURMD_NODENAME:-$(hostname)}}
 
 say() {{ printf '%s\t%s\n' "$1" "$2"; }}
 room() {{ say "space $1" "$(df -Pk "$1" 2> /dev/null | awk 'NR == 2 {{print $4}}')"; }}
@@ -129,6 +161,7 @@ look() {{
     for address in "${{addresses[@]}}"; do
         status=$(curl -sSIL -o /dev/null -m 15 -w '%{{http_code}}' "$address" 2> /dev/null)
         case $? in
+            28) status=timeout ;;
             60 | 77) status=certificate ;;
             127) status=unknown ;;
         esac
@@ -183,8 +216,8 @@ class Look:
     def make(self, questions: Mapping[str, Any]) -> dict[str, Any]:
         """Run the job and return what came of it: ``outcome``, ``said``, ``nodes``, ``job_id``, ``asked``, ``time``.
 
-        ``outcome`` is looked, refused (no job), waiting (it did not start in time and was cancelled), failed (it ended
-        without an answer), not_there or not_writable (the shared folder, on the node).
+        ``outcome`` is looked, refused (no job), waiting (it did not start in time and was cancelled), failed (it was
+        interrupted, without an answer), not_there or not_writable (the shared folder, on the node).
         """
         base = os.path.join(self._root, FOLDER)
         os.makedirs(base, mode=0o700, exist_ok=True)
@@ -213,17 +246,20 @@ class Look:
             **questions["options"],
         }
         words = ["--{0}={1}".format(*item) if item[1] != "" else "--" + item[0] for item in options.items()]
-        answer = self._ask("sbatch", "--parsable", *words, script)
+        answer = self._ask("sbatch", "--parsable", *words, script, limit=SUBMIT_TIMEOUT)
         submitted = parse_submit_output(answer.out)
         if answer.code != 0 or submitted is None:
-            said = last_line(answer.err) or "sbatch ended with code {0}".format(answer.code)
+            said = "; ".join(refusal(answer.err)) or "sbatch ended with code {0}".format(answer.code)
             return {"outcome": "refused", "said": said, "nodes": {}, "job_id": ""}
         job_id = submitted.job_id
         state, reason = self._wait(job_id)
         result = {"outcome": "looked", "said": "", "nodes": {}, "job_id": job_id}
-        if state in ("PENDING", "CONFIGURING"):
+        if state in NOT_BEGUN or state_rule(state).finality == STUCK:
             self._ask("scancel", job_id)
             return {**result, "outcome": "waiting", "said": reason}
+        if state != _GONE and state_rule(state).finality != FINAL:
+            # It goes on, or is queued again.
+            self._ask("scancel", job_id)
         nodes = self._files(folder, questions["nodes"], token)
         result["nodes"] = nodes
         failed = os.path.join(folder, "step.failed")
@@ -235,15 +271,15 @@ class Look:
             code = pairs.get("ExitCode", "")
             outcomes = {"{0}:0".format(NOT_THERE): "not_there", "{0}:0".format(NOT_WRITABLE): "not_writable"}
             result["outcome"] = outcomes.get(code, "failed")
-            if pairs.get("JobState") == "COMPLETED":
+            if pairs.get("JobState", state) == "COMPLETED":
                 result["outcome"] = "not_there"
             result["said"] = "job {0} ended as {1} with exit code {2} on {3}".format(
                 job_id, pairs.get("JobState", state), code or "?", pairs.get("NodeList", "?")
             )
         return result
 
-    def _ask(self, *command: str) -> Finished:
-        return self._place.run(command, self._place.environment, "/", _QUERY_SECONDS)
+    def _ask(self, *command: str, limit: float = _QUERY_SECONDS) -> Finished:
+        return self._place.run(command, self._place.environment, "/", limit)
 
     def _wait(self, job_id: str) -> tuple[str, str]:
         """Wait for the end, or for the end of patience; return the last state and reason."""
@@ -254,10 +290,12 @@ class Look:
             answer = self._ask("squeue", "-h", "-a", "-t", "all", "-j", job_id, "-o", "%T|%r")
             line = last_line(answer.out)
             if answer.code == 0 or "Invalid job id" in answer.err:
-                state, _mark, reason = (line or "ENDED|").partition("|")
-            if state not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"):
+                word, _mark, reason = (line or _GONE + "|").partition("|")
+                state = normalise_state(word)
+            waits = state in NOT_BEGUN
+            # A word that is not known is no end.
+            if state == _GONE or not (waits or state_rule(state).finality == ACTIVE):
                 return state, reason
-            waits = state in ("PENDING", "CONFIGURING")
             # A job that has begun has its own time limit.
             if self._place.now() > limit + (0 if waits else MINUTES * 60 + 60):
                 return state, reason
@@ -297,7 +335,17 @@ def judge(
     outcome = record.get("outcome")
     root = wanted.get("shared_root", "")
     if outcome == "refused":
-        return [error(name, "the job that looks at a node was refused: {0}".format(said), "see slurm.request")]
+        evidence = "the job that looks at a node was refused: {0}".format(said)
+        if is_passing_limit(said):
+            return [warning(name, evidence, "repeat with -e preflight_force=true when enough of your jobs have ended")]
+        # It asks for less than the run, in another way: what refuses it need not refuse the run.
+        return [
+            warning(
+                name,
+                evidence,
+                "give the job what the site demands in preflight_compute_node_options; of the run, slurm.request tells",
+            )
+        ]
     if outcome == "waiting":
         return [
             warning(
@@ -311,10 +359,11 @@ def judge(
     nodes: Mapping[str, Mapping[str, str]] = record.get("nodes") or {}
     if not nodes:
         return [
-            error(
+            warning(
                 name,
                 said or "the job that looks at a node gave no answer",
-                "ask the administrators to look at that node; Slurm's log of it says why the job could not begin",
+                "repeat with -e preflight_force=true; if it stays so, ask the administrators to look at that node:"
+                " Slurm's log of it says why",
             )
         ]
     age = max(0.0, now - float(record.get("time") or now))
@@ -448,7 +497,8 @@ def _paths(nodes: Nodes, paths: Sequence[str]) -> list[Check]:
             error(
                 "node.mounts",
                 "{0} is not there on {1}".format(", ".join(absent), ", ".join(where)),
-                "correct the mounts of the workload or of dgxc_fabric: Pyxis does not start without their sources",
+                "correct the mounts of the workload or of dgxc_fabric, or the path of the image: Pyxis does not start"
+                " without them",
             )
         ]
     return [ok("node.mounts", ", ".join(paths))] if paths else []
@@ -470,6 +520,14 @@ def _urls(nodes: Nodes, urls: Sequence[str], verdict: Callable[[str, str, str], 
                 "compute nodes get no answer from {0}".format(of("", "000")),
                 "set dgxc_proxies if the site has proxies, or bring images, models and data to the shared storage and"
                 " work offline",
+            )
+        )
+    if of("timeout"):
+        found.append(
+            warning(
+                name,
+                "compute nodes got no answer from {0} in time".format(of("timeout")),
+                "see that the network there is only slow; set dgxc_proxies if the site has proxies",
             )
         )
     if of("certificate"):

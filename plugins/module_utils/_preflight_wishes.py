@@ -10,6 +10,7 @@ the play is named: not a clone, an image or data that the play itself brings. Al
 
 from __future__ import annotations
 
+import re
 from typing import Any, Iterable, Mapping, Sequence
 
 from ansible_collections.dgxc.workloads.plugins.module_utils._accelerate import Common
@@ -20,12 +21,15 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings impo
 HUB = "https://huggingface.co"
 
 
-def registry_urls(image: str) -> list[dict[str, str]]:
-    """Return the address of the registry that compute nodes pull an image from; nothing for a file."""
+def registry_urls(image: str) -> list[str]:
+    """Return the address of the registry that compute nodes pull an image from; nothing for a file.
+
+    It is wished for and not demanded: a registry may speak plain HTTP, and Enroot may know a way of its own.
+    """
     if not image or is_file(image):
         return []
     try:
-        return [{"url": "https://{0}/v2/".format(parse(image).host)}]
+        return ["https://{0}/v2/".format(parse(image).host)]
     except ValueError:
         return []
 
@@ -37,6 +41,12 @@ def hub_urls(env: Mapping[str, Any], cache: str, model: str) -> list[dict[str, s
     """
     cached = "{0}/hub/models--{1}".format(cache, model.replace("/", "--"))
     return [{"url": str(env.get("HF_ENDPOINT") or HUB), "unless": cached}]
+
+
+def proxies_in(env: Mapping[str, Any]) -> dict[str, str]:
+    """Return those variables of an environment that programs read proxies from."""
+    shape = re.compile(r"(http|https|ftp|all|no)_proxy", re.IGNORECASE)
+    return {str(key): str(value) for key, value in env.items() if shape.fullmatch(str(key)) and value is not None}
 
 
 def united(mounts: Sequence[str], more: Iterable[str]) -> list[str]:
@@ -80,7 +90,10 @@ def of_accelerate(
         "mounts": united(common.container_mounts, mounts),
         "git_remotes": [dict(remote) for remote in git_remotes],
         "login_urls": [dict(address) for address in login_urls],
-        "node_urls": [*registry_urls(image), *hub],
+        "node_urls": hub,
+        "wished_node_urls": registry_urls(image),
+        "environment": proxies_in(common.env),
+        **{name: common.policy[name] for name in ("resubmit", "max_attempts")},
     }
 
 
@@ -119,7 +132,13 @@ def of_nemo(
         # The launcher's srun has no --container-env.
         "pyxis_options": ["container-image", "container-mounts"],
         "git_remotes": [dict(remote)],
-        "node_urls": registry_urls(given),
+        # The nodes' Enroot pulls the image, and may be told in its own settings where credentials are.
+        "credentials_follow": True,
         # NeMo fetches its tokenizer, unless the image or a cache has it.
-        "wished_node_urls": [HUB] if str(env.get("TRANSFORMERS_OFFLINE")) == "0" else [],
+        "wished_node_urls": [
+            *registry_urls(given),
+            *([HUB] if str(env.get("TRANSFORMERS_OFFLINE")) == "0" else []),
+        ],
+        "environment": proxies_in(env),
+        **{name: largest["policy"][name] for name in ("resubmit", "max_attempts")},
     }

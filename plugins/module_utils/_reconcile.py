@@ -49,6 +49,10 @@ def _reconcile(parameters: Mapping[str, Any], check_mode: bool) -> dict[str, Any
         changed = _remember(folder, parameters["record"], now)
     state = memory.read_state(folder)
     specs = {spec["name"]: spec for spec in parameters["specs"]}
+    if not parameters["look"]:
+        if not check_mode:
+            _store_policies(folder, specs, state)
+        return {"failed": False, "changed": changed, "specs": [], "queries": 0, "errors": []}
     runs, queries, collected, errors = _look(parameters, state, now, check_mode)
     changed = changed or bool(collected)
     decisions = _decide(parameters, specs, state, runs, now)
@@ -60,14 +64,13 @@ def _reconcile(parameters: Mapping[str, Any], check_mode: bool) -> dict[str, Any
             runs, more, _none, errors = _look(parameters, state, now, check_mode)
             queries += more
     if not check_mode:
-        for name, spec in specs.items():
-            policy = {key: spec.get(key) for key in ("prune", "owner", "file")}
-            if name in state and state[name].policy != policy:
-                memory.store_policy(folder, name, policy)
+        _store_policies(folder, specs, state)
+    # What this call did not try is an intention, and told as such by whoever plans.
+    tried = parameters["cancel"] and not check_mode
     return {
         "failed": False,
         "changed": changed,
-        "specs": [_row(decision, specs, state, runs, collected, cancelled) for decision in decisions],
+        "specs": [_row(decision, specs, state, runs, collected, cancelled, tried) for decision in decisions],
         "queries": queries,
         "errors": errors,
     }
@@ -84,6 +87,14 @@ def _remember(folder: str, entries: Sequence[Mapping[str, Any]], now: float) -> 
         plan = {name: entry[name] for name in ("name", "digest", "site", "spec", "commit", "version", "runs")}
         new = memory.store_plan(folder, dict(plan, time=now)) or new
     return new
+
+
+def _store_policies(folder: str, specs: Mapping[str, Mapping[str, Any]], state: Mapping[str, memory.Known]) -> None:
+    """Remember what the specs of known names say of their own removal."""
+    for name, spec in specs.items():
+        policy = {key: spec.get(key) for key in ("prune", "owner", "file")}
+        if name in state and state[name].policy != policy:
+            memory.store_policy(folder, name, policy)
 
 
 def _look(
@@ -139,7 +150,9 @@ def _look(
         judged = {row["run_dir"]: row for row in answer["runs"]}
     rows = {}
     for asked_for, run, subject, info in zip(folders, loaded, subjects, infos):
-        rows[asked_for] = _run_row(asked_for, run, subject, info, judged.get(run.folder), due)
+        row = _run_row(asked_for, run, subject, info, judged.get(run.folder), due)
+        row["silent"] = bool(look.errors) and not job_info.settled(subject)
+        rows[asked_for] = row
     collected = [folder for folder, run in zip(folders, loaded) if run.folder in due]
     return rows, queries, collected, list(look.errors)
 
@@ -256,18 +269,35 @@ def _row(
     runs: Mapping[str, Mapping[str, Any]],
     collected: Sequence[str],
     cancelled: Mapping[str, Mapping[str, Any]],
+    tried: bool,
 ) -> dict[str, Any]:
-    """The row of one name, as the module returns it."""
+    """The row of one name, as the module returns it.
+
+    :param cancelled: by folder, what came of its cancellation.
+    :param tried: whether this call cancels; what it left out was then not wanted yet.
+    """
     spec = specs.get(decision.name)
     known = state.get(decision.name)
     action, reason = decision.action, decision.reason
     mine = [folder for folder in decision.runs if folder in collected]
     if action == deciding.LEFT_ALONE and mine:
         action = deciding.COLLECTED
-    told = [cancelled[folder] for folder, _attempt, _reason in decision.cancel if folder in cancelled]
-    lost = [report for report in told if report["action"] == "unknown"]
-    if lost:
-        action, reason = deciding.LEFT_ALONE, "could not be cancelled: " + str(lost[0]["message"])
+    told, lost = [], []
+    for folder, attempt, why in decision.cancel:
+        report = cancelled.get(folder, {"action": "not wanted yet" if tried else "planned"})
+        item = {"run_dir": folder, "attempt": attempt, "reason": why, "name": runs[folder]["name"]}
+        item["job_id"] = runs[folder]["job_id"] or report.get("job_id")
+        if report["action"] in ("cancelled", "planned"):
+            told.append(item)
+        elif report["action"] == "unknown":
+            message = str(report["message"]).replace("cannot cancel: ", "", 1)
+            lost.append(dict(item, reason="could not be cancelled: " + message))
+    if action == deciding.CANCEL and lost:
+        action, reason = deciding.UNCLEAR, "; ".join(item["reason"] for item in lost)
+    elif action == deciding.CANCEL and not told:
+        # It ended before, or its submission led to no job.
+        action = deciding.LEFT_ALONE
+        reason = "shall not run, and nothing of it does" if spec is not None else "removed; nothing of it runs"
     return {
         "name": decision.name,
         "action": action,
@@ -279,13 +309,10 @@ def _row(
         "max_attempts": decision.max_attempts,
         "runs": [dict(runs[folder]) for folder in decision.runs],
         "old_runs": [dict(runs[folder]) for folder in decision.old_runs],
-        "cancel": [
-            {"run_dir": folder, "attempt": attempt, "reason": why, "name": runs[folder]["name"],
-             "job_id": runs[folder]["job_id"]}
-            for folder, attempt, why in decision.cancel
-        ],
+        "cancel": told,
+        "not_cancelled": lost,
         "previous": _previous(decision) if action in (deciding.PLAN, deciding.RETRY) else {},
-    }  # fmt: skip
+    }
 
 
 def _previous(decision: deciding.Decision) -> dict[str, dict[str, str]]:

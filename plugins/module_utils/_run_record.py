@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -163,6 +164,15 @@ class Run:
 def canonical_folder(path: str) -> str:
     """The absolute path without links, `.` and `..`: Slurm keeps the text it is given, and we look for it by text."""
     return os.path.realpath(path)
+
+
+def user_of(folder: str) -> str:
+    """The name of the user whose run this is, or the number where the host has no name for it."""
+    number = os.stat(folder).st_uid
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def load_run(folder: str) -> Run:

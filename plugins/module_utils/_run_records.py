@@ -13,7 +13,6 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
-import pwd
 import re
 from typing import Any, Mapping, Sequence
 
@@ -30,7 +29,8 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._run_result import 
 SERIES_POINTS = 200
 #: A script beyond this size (bytes) is not fingerprinted.
 SCRIPT_LIMIT = 16 << 20
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+# Of an image in a registry or in Docker, or the fingerprint of a .sqsh that somebody put there.
+_DIGEST = re.compile(r"(?:sha256|squashfs-tables):[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -111,7 +111,7 @@ def run_row(folder: str, series: bool = True) -> dict[str, Any]:
         "ended": job.get("end_time"),
         "elapsed": job.get("elapsed"),
         "gpu_hours": round(sum(hours), 6) if hours else None,
-        "user": result.get("user") or _owner(run.folder),
+        "user": result.get("user") or record.user_of(run.folder),
         "host": _object(last.intent.get("owner")).get("host") if last is not None else None,
         "versions": result.get("versions") or {},
         "environment": result.get("environment"),
@@ -209,14 +209,6 @@ def _fingerprint(path: str) -> str | None:
             return hashlib.sha256(stream.read()).hexdigest()
     except OSError:
         return None
-
-
-def _owner(folder: str) -> str:
-    number = os.stat(folder).st_uid
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
 
 
 def _series(path: str) -> list[list[Any]] | None:

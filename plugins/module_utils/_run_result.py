@@ -11,7 +11,6 @@ This file is private to the collection. Beside `result.json` an attempt gets `me
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from dataclasses import asdict
 from typing import Any, Callable, Mapping
@@ -126,7 +125,7 @@ def _result(
         "log": _recorded_facts(facts),
         "output": _recorded_output(output),
         "gpu_hours": gpu_hours(info, expect),
-        "user": _owner(attempt.folder),
+        "user": record.user_of(attempt.folder),
         "versions": dict(versions),
         "environment": read_environment(attempt.folder),
         "job": {key: value for key, value in info.items() if key not in _PASSING},
@@ -240,15 +239,6 @@ def gpu_hours(job: Mapping[str, Any], expect: Mapping[str, Any]) -> float | None
     if not nodes or not isinstance(gpus, int) or not isinstance(elapsed, (int, float)):
         return None
     return round(nodes * gpus * elapsed / 3600.0, 6)
-
-
-def _owner(folder: str) -> str:
-    """The name of the user whose run this is, or the number where the host has no name for it."""
-    number = os.stat(folder).st_uid
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
 
 
 def read_environment(folder: str) -> dict[str, Any] | None:

@@ -443,6 +443,18 @@ def submit_rule(text: str) -> SubmitRule:
     return UNKNOWN_ANSWER
 
 
+#: Limits on what is queued or was used before, in sbatch's answer in small letters: of a policy's limits, those under
+#: which the same job is taken later. sbatch prints a limit's name above its refusal, such as AssocMaxSubmitJobLimit,
+#: QOSGrpSubmitJobsLimit or MaxSubmitJobsPerAccount. All others are limits on the job, which is too big for ever.
+PASSING_LIMITS: tuple[str, ...] = ("submitjob", "usage threshold", "usagethreshold", "maxjobcount limit reached")
+
+
+def is_passing_limit(text: str) -> bool:
+    """Tell whether sbatch refused only what there is beside the job, so that waiting helps."""
+    lowered = text.lower()
+    return any(part in lowered for part in PASSING_LIMITS)
+
+
 # --- Answers of squeue, sacct -----------------------------------------------------------------------------------
 
 #: The tool answered; what it did not list, it does not know.

@@ -124,13 +124,16 @@ def look_at(path: str, run: Run, environment: Mapping[str, str], need_listing: b
     return Look(WHOLE, "", status.st_size, {})
 
 
-def given(path: str, run: Run, environment: Mapping[str, str]) -> dict[str, Any]:
+def given(path: str, run: Run, environment: Mapping[str, str], required: bool = True) -> dict[str, Any]:
     """Prove an image that somebody put there, and return its facts. Nothing is written.
 
     Its digest is that of its record, or a fingerprint of its tables.
 
-    :raises ImageProblem: it is not there, or not a whole image.
+    :param required: whether it has to be whole; if not, its facts say what it is, without a digest if there is none.
+    :raises ImageProblem: it is required, and not there or not a whole image.
     """
+    if not required:
+        return _seen(path, run, environment)
     look = look_at(path, run, environment, need_listing=False)
     if look.state != WHOLE:
         raise ImageProblem(
@@ -138,6 +141,18 @@ def given(path: str, run: Run, environment: Mapping[str, str]) -> dict[str, Any]
             " import, upload or registry.".format(path, look.problem)
         )
     return facts(path, look, look.digest or _squashfs.fingerprint(path))
+
+
+def _seen(path: str, run: Run, environment: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        look = look_at(path, run, environment, need_listing=False)
+    except ImageProblem as problem:
+        # The sentence begins with the path.
+        return facts(path, Look(BROKEN, str(problem)[len(path) + 1 :].rstrip("."), 0, {}))
+    try:
+        return facts(path, look, look.digest or _squashfs.fingerprint(path))
+    except (OSError, _squashfs.NotWhole):
+        return facts(path, look)
 
 
 def facts(path: str, look: Look, digest: str = "") -> dict[str, Any]:

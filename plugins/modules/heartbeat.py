@@ -38,6 +38,7 @@ attributes:
     description: As the module supports it.
 notes:
   - This is an action plugin; only the module that it runs is sent to the host.
+  - C(module_defaults) of that module do not hold; give all of them as O(arguments).
 seealso:
   - module: community.docker.docker_image
 """

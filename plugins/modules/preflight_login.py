@@ -95,8 +95,8 @@ options:
     type: dict
     default: {}
   credentials_follow:
-    description: Whether the play puts credentials for the registry into Enroot's file later. A registry that refuses
-      to show the image is a warning then.
+    description: Whether credentials for the registry may come from elsewhere - the play puts them into Enroot's file
+      later, or the compute nodes' Enroot finds others. A registry that refuses to show the image is a warning then.
     type: bool
     default: false
   pyxis_options:
@@ -142,6 +142,16 @@ options:
     type: list
     elements: str
     default: []
+  resubmit:
+    description: Whether these runs are submitted again when they have ended. One that will be has not been submitted,
+      for RV(resumes).
+    type: str
+    choices: [never, on_failure, always]
+    default: never
+  max_attempts:
+    description: How many jobs such a run may have with O(resubmit); 0 for no limit.
+    type: int
+    default: 0
   environment:
     description: Variables for all of it, such as those of proxies. Not for secrets.
     type: dict
@@ -255,6 +265,8 @@ def main() -> None:
         credentials_follow={"type": "bool", "default": False},
         pyxis_options={"type": "list", "elements": "str", "default": ["container-image"]},
         environment={"type": "dict", "default": {}},
+        resubmit={"type": "str", "choices": ["never", "on_failure", "always"], "default": "never"},
+        max_attempts={"type": "int", "default": 0},
         controller_time={"type": "float"},
         ansible_core={"type": "str"},
     )
@@ -266,7 +278,7 @@ def main() -> None:
     if module.params["state"] == "described":
         module.exit_json(changed=False, facts=login.look_around())
     checks = [check._asdict() for check in login.checks()]
-    again = resumes(module.params["earlier_runs"])
+    again = resumes(*(module.params[name] for name in ("earlier_runs", "resubmit", "max_attempts")))
     module.exit_json(changed=False, checks=checks, facts=login.facts, resumes=again)
 
 

@@ -17,7 +17,7 @@ description:
     shared folder is the same there, Pyxis and Enroot, GPUs and driver, the sources of mounts, the network, the clock.
   - What it saw is kept in C(preflight/nodes.json) below the shared folder, and a look without a fault holds for a day,
     so the job runs at most once a day, and again when something else is asked. A job that does not start in time is
-    cancelled, and not tried again for an hour.
+    cancelled, which is a warning as a job that is interrupted is, and not tried again for an hour.
   - With O(run_dirs) it looks only if one of these runs is still to be submitted.
 options:
   shared_root:
@@ -65,12 +65,26 @@ options:
     type: list
     elements: str
     default: [container-image]
+  environment:
+    description: Variables under which the nodes ask for addresses, such as those of proxies. Not for secrets.
+    type: dict
+    default: {}
   run_dirs:
     description: Folders of the runs that are about to be submitted. If all of them have been, no job is submitted and
       nothing is judged. Empty for a look in any case.
     type: list
     elements: str
     default: []
+  resubmit:
+    description: For folders of O(run_dirs), whether a run that has ended is submitted again - V(never), V(on_failure)
+      or V(always). V(never) for one that is not named.
+    type: dict
+    default: {}
+  max_attempts:
+    description: For folders of O(run_dirs), how many jobs a run may have with O(resubmit). Without a limit for one that
+      is not named.
+    type: dict
+    default: {}
   timeout:
     description: Seconds for which the job may wait to begin.
     type: float
@@ -118,7 +132,7 @@ looked:
   type: bool
   sample: true
 to_submit:
-  description: How many of O(run_dirs) have not been submitted yet.
+  description: How many of O(run_dirs) have not been submitted yet, or will be again.
   returned: always
   type: int
   sample: 1
@@ -149,6 +163,9 @@ def main() -> None:
         urls={"type": "list", "elements": "dict", "default": [], "options": address},
         timeout={"type": "float", "default": 300.0},
         force={"type": "bool", "default": False},
+        environment={"type": "dict", "default": {}},
+        resubmit={"type": "dict", "default": {}},
+        max_attempts={"type": "dict", "default": {}},
     )
     for name in ("wished_urls", "run_dirs"):
         spec[name] = {"type": "list", "elements": "str", "default": []}
@@ -156,7 +173,11 @@ def main() -> None:
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     urls = [one["url"] for one in module.params["urls"] if not (one["unless"] and os.path.exists(one["unless"]))]
     settings = dict(module.params, urls=urls)
-    to_submit = sum(not was_submitted(folder) for folder in settings["run_dirs"])
+    policies, most = settings["resubmit"], settings["max_attempts"]
+    to_submit = sum(
+        not was_submitted(folder, policies.get(folder) or "never", int(most.get(folder) or 0))
+        for folder in settings["run_dirs"]
+    )
     if settings["nodes"] < 1 or (settings["run_dirs"] and not to_submit):
         module.exit_json(changed=False, checks=[], looked=False, to_submit=to_submit)
     try:

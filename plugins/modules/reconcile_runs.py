@@ -49,17 +49,21 @@ options:
   follow_site:
     description:
       - Which specs are planned again when the inventory's facts or the collection changed since. V(failed) are those
-        that failed, V(always) is every one, V(never) none.
+        of which every run failed and none was cancelled by a person, V(always) is every one, V(never) none.
     type: str
     choices: [failed, always, never]
     default: failed
   record:
     description:
       - What the workloads' roles did, to be remembered. Each entry has C(name), C(digest), C(site), C(spec), C(commit),
-        C(version), C(runs) (C(name), C(run_dir), C(key)) and C(error) (empty, or why there are no runs).
+        C(version), C(runs) (C(name), C(run_dir)) and C(error) (empty, or why there are no runs).
     type: list
     elements: dict
     default: []
+  look:
+    description: Whether runs are looked at. Without, O(record) is remembered, and nothing is decided or cancelled.
+    type: bool
+    default: true
   cancel:
     description: Whether jobs that are not wanted any more are cancelled.
     type: bool
@@ -108,7 +112,9 @@ specs:
       description: Name of the spec.
       type: str
     action:
-      description: V(plan), V(retry), V(cancelled), V(collected) or V(left alone).
+      description:
+        - V(plan), V(retry), V(cancelled), V(collected) or V(left alone), or V(unclear) where something could not be
+          cancelled.
       type: str
     reason:
       description: Why.
@@ -126,7 +132,13 @@ specs:
       type: list
       elements: dict
     cancel:
-      description: The jobs that are not wanted any more, each with run_dir, attempt, name, job_id and reason.
+      description:
+        - The jobs that were cancelled, each with run_dir, attempt, name, job_id and reason. In check mode, and without
+          O(cancel), those that would be, once a spec that is to be planned was.
+      type: list
+      elements: dict
+    not_cancelled:
+      description: The jobs that could not be cancelled, or of which that is not clear, with the same keys.
       type: list
       elements: dict
     max_attempts:
@@ -174,6 +186,7 @@ def main() -> None:
             "hold_prune": {"type": "str", "default": ""},
             "follow_site": {"type": "str", "choices": ["failed", "always", "never"], "default": "failed"},
             "record": {"type": "list", "elements": "dict", "default": []},
+            "look": {"type": "bool", "default": True},
             "cancel": {"type": "bool", "default": False},
             "collect_after": {"type": "float", "default": 60.0},
             **slurm_spec(),

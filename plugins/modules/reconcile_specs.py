@@ -16,6 +16,8 @@ description:
   - Reads every YAML file below a folder on the controller, checks it by the JSON Schema of run specs, and returns the
     specs that are for this host.
   - A spec with an error is left out and told with file, line and key; the others are not touched by it.
+  - A folder that cannot be read, one that is empty as a submodule is that was not fetched, and a link to a folder are
+    told as errors, since specs may be missing because of them.
   - The digest of a spec is that of its name, workload and variables. Blanks, comments and the order of keys do not
     change it. The digest of the site is that of the inventory's facts and of the collection's version.
 options:
@@ -69,7 +71,9 @@ problems:
   elements: dict
   sample: [{"text": "runs/a.yml:4: variables.nemo_gpt3_nodes: is a field of the spec"}]
 hold_prune:
-  description: Why nothing may be pruned by these specs; empty for no such reason.
+  description:
+    - Why nothing may be pruned by these specs, for instance because a file or a name cannot be read, or a name is used
+      twice. Empty for no such reason.
   returned: success
   type: str
 commit:

@@ -34,6 +34,11 @@ options:
     type: str
     choices: [present, looked, given]
     default: present
+  required:
+    description: For O(state=given), whether an image that is not whole is a failure. Otherwise RV(image) says what it
+      is, and has no digest if the file is not there or is none.
+    type: bool
+    default: true
   source:
     description: The source as Enroot takes it, C(docker://...) or C(dockerd://...). Needed unless O(state=given).
     type: str
@@ -216,6 +221,7 @@ def main() -> None:
             **progress_spec(),
             "path": {"type": "path", "required": True},
             "state": {"type": "str", "choices": ["present", "looked", "given"], "default": "present"},
+            "required": {"type": "bool", "default": True},
             "source": {"type": "str", "default": ""},
             "content": {"type": "str", "default": ""},
             "digest": {"type": "str", "default": ""},
@@ -244,7 +250,7 @@ def main() -> None:
     try:
         environment = enroot_environment(run, os.environ, given)
         if given["state"] == "given":
-            image = _squashfs_image.given(given["path"], run, environment)
+            image = _squashfs_image.given(given["path"], run, environment, given["required"])
             module.exit_json(changed=False, action="unchanged", image=image)
         problem = _source_problem(given["source"])
         if problem:

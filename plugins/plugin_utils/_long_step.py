@@ -54,6 +54,8 @@ class Watch:
     def __init__(self, host: str, look: Callable[[], str], say: Callable[[str], None]) -> None:
         self._host, self._look, self._say = host, look, say
         self._stop = threading.Event()
+        # A process that ended in the middle of a line would keep the lock of the queue that all lines go through.
+        self._speaking = threading.Lock()
         # Ansible keeps in the context what its output needs.
         context = contextvars.copy_context()
         # A look may hang with its connection, and does not hold up the end of the step.
@@ -63,7 +65,8 @@ class Watch:
         self._thread.start()
 
     def __exit__(self, *_error: object) -> None:
-        self._stop.set()
+        with self._speaking:
+            self._stop.set()
 
     def _watch(self) -> None:
         started = time.monotonic()
@@ -71,8 +74,9 @@ class Watch:
         while not self._stop.wait(next_heartbeat(passed, HEARTBEAT)):
             line = self._look()
             passed = time.monotonic() - started
-            if not self._stop.is_set():
-                self._say("[{}] {}, for {}".format(self._host, line or "at work", duration(passed)))
+            with self._speaking:
+                if not self._stop.is_set():
+                    self._say("[{}] {}, for {}".format(self._host, line or "at work", duration(passed)))
 
 
 class LongStep(ActionBase):

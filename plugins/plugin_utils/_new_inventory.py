@@ -24,14 +24,18 @@ _HEAD = """\
 def inventory(facts: Mapping[str, Any], name: str, host: str, user: str, choices: Mapping[str, Any]) -> dict[str, str]:
     """Return the files of an inventory by relative path.
 
+    The facts belong to a group with the cluster's name, so that inventories of several clusters can be loaded at once.
+    The host is called ``<name>-login``: names of groups have no hyphen, so it is never the name of a group as well.
+
     :param facts: as preflight_login tells them with ``state: described``.
+    :param name: of the cluster, one that a group may have.
     :param choices: further variables of the connection that were used to look, such as ``ansible_port``.
     """
     when = " on " + str(choices["date"]) if choices.get("date") else ""
     return {
         "hosts.yml": _HEAD.format(what="Cluster " + name, when=when, todo=repr(TO_BE_FILLED_IN))
         + _hosts(facts, name, host, user, choices),
-        "group_vars/slurm_login.yml": _HEAD.format(what="Facts about " + name, when=when, todo=repr(TO_BE_FILLED_IN))
+        f"group_vars/{name}.yml": _HEAD.format(what="Facts about " + name, when=when, todo=repr(TO_BE_FILLED_IN))
         + "# Each fact is described in docs/clusters.md.\n\n"
         + _facts(facts),
     }
@@ -40,19 +44,21 @@ def inventory(facts: Mapping[str, Any], name: str, host: str, user: str, choices
 def _hosts(facts: Mapping[str, Any], name: str, host: str, user: str, choices: Mapping[str, Any]) -> str:
     lines = [
         "slurm_login:",
-        "  hosts:",
+        "  children:",
         f"    {name}:",
-        f"      ansible_host: {_text(host)}",
-        f"      ansible_user: {_text(user)}",
+        "      hosts:",
+        f"        {name}-login:",
+        f"          ansible_host: {_text(host)}",
+        f"          ansible_user: {_text(user)}",
     ]
     for variable in ("ansible_port", "ansible_ssh_private_key_file", "ansible_ssh_common_args"):
         if choices.get(variable):
-            lines.append(f"      {variable}: {_text(choices[variable])}")
+            lines.append(f"          {variable}: {_text(choices[variable])}")
     python = facts.get("python") or {}
     if python.get("executable"):
         lines += [
-            f"      # Python {python.get('version')}.",
-            f"      ansible_python_interpreter: {_text(python['executable'])}",
+            f"          # Python {python.get('version')}.",
+            f"          ansible_python_interpreter: {_text(python['executable'])}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.dgxc.workloads.plugins.module_utils import _preflight as preflight
+from ansible_collections.dgxc.workloads.plugins.module_utils._image_reference import is_file
 from ansible_collections.dgxc.workloads.plugins.module_utils._judge import IMAGE, SLURM_NAMES, Judge
 from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_launcher import read_directives
 from ansible_collections.dgxc.workloads.plugins.module_utils._preflight import ERROR, OK, WARNING
+from ansible_collections.dgxc.workloads.plugins.module_utils._preflight_wishes import proxies_in
 from ansible_collections.dgxc.workloads.plugins.module_utils._run_record import ATTEMPT_DIR_TOKEN
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import (
     GPUS_MOST,
@@ -65,7 +67,8 @@ KNOWN = frozenset(
 )
 #: What a workload's plan may say of its runs: variables, by which those of the role are replaced, or to which they are
 #: added, and what only a workload knows - the runs' names, addresses that only nodes or only the login node need (with
-#: what makes them needless), options of Pyxis, and whether credentials for the registry follow.
+#: what makes them needless), the proxies in the training's environment, options of Pyxis, whether credentials for the
+#: registry follow, and whether runs that have ended are submitted again.
 WORKLOAD = frozenset(
     (
         "exclusive",
@@ -85,11 +88,14 @@ WORKLOAD = frozenset(
 WORKLOAD_ONLY = frozenset(
     (
         "credentials_follow",
+        "environment",
         "git_remotes",
         "login_urls",
+        "max_attempts",
         "names",
         "node_urls",
         "pyxis_options",
+        "resubmit",
         "urls",
         "wished_node_urls",
         "workload",
@@ -117,7 +123,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
     if not isinstance(workload, Mapping) or not set(workload) <= WORKLOAD | WORKLOAD_ONLY:
         return {"problems": [_WORKLOAD_PROBLEM], "login": {}, "nodes": {}}
     found.update({name: workload[name] for name in WORKLOAD & set(workload)})
-    judge = Judge(PREFIX, {**variables, **{PREFIX + name: found[name] for name in found if name != "options"}})
+    of_role = {PREFIX + name: found[name] for name in found if name not in ("environment", "options")}
+    judge = Judge(PREFIX, {**variables, **of_role})
     judge.problems += site_problems(site)
     judge.unknown(KNOWN | TOLD)
     nodes = judge.whole("nodes", 1, 9999, "give the number of nodes that a run will ask for")
@@ -157,6 +164,8 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
         **own,
     }
     root = str(site.get("dgxc_shared_root"))
+    image = str(judge.value("image") or "")
+    image_file = [image] if image and is_file(image) and image.startswith("/") else []
     urls = _unique([*lists["urls"], *workload.get("urls", [])])
     pyxis = _unique([*workload.get("pyxis_options", PYXIS_OPTIONS), *(w.lstrip("-") for w in container_words(site))])
     return {
@@ -173,7 +182,7 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
             "time_limit": limit or "",
             "options": found.get("options", {}) if judge.value("script") else request,
             "script": str(judge.value("script") or ""),
-            "image": str(judge.value("image") or ""),
+            "image": image,
             "paths": mounts,
             "credentials_follow": bool(workload.get("credentials_follow")),
             "pyxis_options": pyxis,
@@ -181,7 +190,10 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
             "urls": [*({"url": url} for url in urls), *workload.get("login_urls", [])],
             # Below the folder of all runs.
             "earlier_runs": ["{}/{}-".format(workload.get("workload"), name) for name in workload.get("names", [])],
-            "environment": proxy_environment(site),
+            "resubmit": str(workload.get("resubmit") or "never"),
+            "max_attempts": int(workload.get("max_attempts") or 0),
+            # The login node has its own settings for proxies; dgxc_proxies are those of the trainings.
+            "environment": {},
         },
         "nodes": {
             "shared_root": root,
@@ -189,9 +201,14 @@ def plan(variables: Mapping[str, Any], site: Mapping[str, Any]) -> dict[str, Any
             "gpus": probe_gpus,
             "options": {key: "" if value is True else str(value) for key, value in probe.items()},
             # What is below the shared root is there as it is.
-            "paths": [path for path in mounts if path != root and not path.startswith(root + "/")],
+            "paths": [path for path in (*mounts, *image_file) if path != root and not path.startswith(root + "/")],
             "urls": [*({"url": url} for url in urls), *workload.get("node_urls", [])],
             "wished_urls": list(workload.get("wished_node_urls", [])),
+            "environment": {
+                **proxy_environment(site),
+                **proxies_in(found.get("environment") or {}),
+                **workload.get("environment", {}),
+            },
             "pyxis_options": pyxis,
             "timeout": timeout,
             "force": truths["force"],
@@ -218,11 +235,16 @@ def of_runs(runs: Any, root: str) -> dict[str, Any]:
     mounts = {
         mount
         for script in scripts
-        for listed in re.findall(r"--container-mounts[= ]'?([^\s'\\]+)", script)
+        for listed in _option_values(script, "container-mounts")
         for mount in listed.split(",")
-        if ATTEMPT_DIR_TOKEN not in mount
+        if mount.startswith("/") and ATTEMPT_DIR_TOKEN not in mount and not _filled_in_later(mount)
     }
-    images = re.findall(r"--container-image[= ]'?([^\s'\\]+)", "\n".join(scripts))
+    images = [
+        image[len("docker://") :] if image.startswith("docker://") else image
+        for script in scripts
+        for image in _option_values(script, "container-image")
+        if not _filled_in_later(image) and IMAGE.fullmatch(image)
+    ]
     limit = read_directives(scripts[largest]).get("time", "")
     return {
         "nodes": int(expect.get("nodes") or 1),
@@ -233,7 +255,22 @@ def of_runs(runs: Any, root: str) -> dict[str, Any]:
         "options": dict(runs[largest].get("options") or {}),
         "mounts": sorted({mount_target(mount): mount for mount in sorted(mounts)}.values()),
         "image": images[0] if images else "",
+        "environment": dict(runs[largest].get("environment") or {}),
     }
+
+
+def _option_values(script: str, option: str) -> list[str]:
+    """Return the values of a long option in the commands of a shell script, without their quotes."""
+    commands = re.sub(r"^\s*#(?!SBATCH\b).*$", "", script, flags=re.MULTILINE)
+    # Quoted as a whole, or its value, or parts of that.
+    shape = r"""(["'])--{0}[= ]([^"'\n]*)\1|--{0}[= ]\s*((?:"[^"\n]*"|'[^'\n]*'|[^\s"'\\])+)""".format(option)
+    found = (match[2] if match[1] else match[3] for match in re.finditer(shape, commands))
+    return [re.sub(r"[\"']", "", value) for value in found if value]
+
+
+def _filled_in_later(text: str) -> bool:
+    """Whether the shell fills a word in when the job runs, so that nobody can check it before."""
+    return "$" in text or "`" in text
 
 
 _WORKLOAD_PROBLEM = (

@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._files import canonical_json
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCHEMA = os.path.join(ROOT, "roles", "reconcile", "files", "run-spec.schema.json")
 #: Variables of an inventory that change what a spec leads to, beside those of the workload itself.
@@ -76,7 +78,10 @@ def site_facts(
             continue
         if name not in evaluated:
             try:
-                evaluated[name] = json.loads(json.dumps(template(variables[name]), default=str))
+                value = json.loads(json.dumps(template(variables[name]), default=str))
+                # What no digest can be made of, such as .nan, is told here and not for all specs at once.
+                canonical_json(value).encode("utf-8")
+                evaluated[name] = value
             except Exception as error:  # Whatever a template raises: only that it raises counts here.
                 evaluated[name] = f"cannot be evaluated: {type(error).__name__}"
         facts[name] = evaluated[name]

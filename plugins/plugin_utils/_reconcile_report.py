@@ -27,6 +27,8 @@ ACTIONS = (
 )  # fmt: skip
 #: Actions that need a person.
 TROUBLE = ("refused", "unclear", "not planned", "broken")
+#: Actions after which what a spec replaces is not wanted any more.
+TAKES_A_PLACE = ("submitted", "retried", "adopted", "left alone")
 #: What the statuses of several runs add up to: the first that one of them has.
 _WORST_FIRST = ("failed", "unknown", "running", "pending", "succeeded")
 
@@ -69,11 +71,13 @@ def reconcile_report(
         if row["action"] in ("plan", "retry"):
             _tell_planned(entry, row, planned.get(name), check_mode)
         rows.append(entry)
-        cancelled = row["cancel"] if row["action"] not in ("plan", "retry") or check_mode else fresh["cancel"]
+        cancelled, lost = _came_of_cancelling(row, later.get(name), entry["action"], check_mode)
         if row["action"] != "cancelled":
-            rows += [_cancelled(entry, item) for item in cancelled]
+            rows += [_cancelled(entry, item, "cancelled") for item in cancelled]
         elif cancelled:
             entry["reason"] += ": " + _names(cancelled)
+        if row["action"] != "unclear":
+            rows += [_cancelled(entry, item, "unclear") for item in lost]
     counts = {action: sum(1 for row in rows if row["action"] == action) for action in ACTIONS}
     return {
         "schema": SCHEMA,
@@ -87,6 +91,28 @@ def reconcile_report(
         "hold_prune": wanted["hold_prune"],
         "counts": {action: count for action, count in counts.items() if count},
     }
+
+
+def _came_of_cancelling(
+    row: Mapping[str, Any], later: Mapping[str, Any] | None, action: str, check_mode: bool
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """The jobs of a name that were cancelled, or would be, and those that could not be.
+
+    What a planned spec replaces goes once its role was through: by the second call, or, in a plan, if it takes the
+    place. `action` is what became of it.
+    """
+    cancelled: list[Mapping[str, Any]] = []
+    lost: list[Mapping[str, Any]] = []
+    if row["action"] not in ("plan", "retry") or (check_mode and action in TAKES_A_PLACE):
+        cancelled, lost = list(row["cancel"]), list(row["not_cancelled"])
+    if later is not None:
+        known = {item["run_dir"] for item in cancelled}
+        cancelled += [item for item in later["cancel"] if item["run_dir"] not in known]
+        gone = {item["run_dir"] for item in cancelled}
+        lost = [item for item in lost if item["run_dir"] not in gone]
+        known = {item["run_dir"] for item in lost}
+        lost += [item for item in later["not_cancelled"] if item["run_dir"] not in known]
+    return cancelled, lost
 
 
 def _tell_planned(
@@ -179,10 +205,11 @@ def _run(run: Mapping[str, Any], spec: Mapping[str, Any] | None) -> dict[str, An
     }
 
 
-def _cancelled(entry: Mapping[str, Any], item: Mapping[str, Any]) -> dict[str, Any]:
+def _cancelled(entry: Mapping[str, Any], item: Mapping[str, Any], action: str) -> dict[str, Any]:
+    """A row of its own for a job that went, or was to go."""
     return {
         **entry,
-        "action": "cancelled",
+        "action": action,
         "reason": f"{item['reason']}: {_names([item])}",
         "runs": [],
         "old_runs": [],

@@ -21,6 +21,8 @@ _LOOK_AGAIN = (
     "{{ (hostvars[inventory_hostname].preflight_enabled | default(true) | bool)"
     " and not (__reconcile_looked | default(false)) }}"
 )
+#: Whether a spec has passed that look: errors that were only put off hold for the next one.
+_PASSED = "{{ (__preflight_told | default({})).deferred | default('') | length == 0 }}"
 
 
 class _Unsafe(str):
@@ -105,9 +107,27 @@ def _block(spec: dict[str, Any], row: Mapping[str, Any], first: bool) -> dict[st
                 "name": f"{name} | Take it to its workload",
                 "ansible.builtin.include_role": {"name": "dgxc.workloads." + spec["workload"]},
             },
-            _keep(name, "", {"__reconcile_looked": True}),
+            _keep(name, "", {"__reconcile_looked": _PASSED}),
         ],
         "rescue": [_keep(name, "{{ ansible_failed_result.msg | default('a task failed') }}")],
+        "always": [_remember(name)],
+    }
+
+
+def _remember(name: str) -> dict[str, Any]:
+    """The task that remembers a spec's runs before the next spec's turn: who is cut off later still knows them."""
+    return {
+        "name": f"{name} | Remember which runs it led to",
+        "dgxc.workloads.reconcile_runs": {
+            "state_dir": "{{ reconcile_state_dir }}",
+            "specs": "{{ __reconcile_wanted.specs | selectattr('name', 'equalto', __reconcile_name) }}",
+            "record": "{{ {__reconcile_name: __reconcile_planned[__reconcile_name]}"
+            " | dgxc.workloads.reconcile_record(__reconcile_wanted) }}",
+            "look": False,
+        },
+        "vars": {"__reconcile_name": name},
+        "when": "not ansible_check_mode",
+        "timeout": "{{ reconcile_timeout | int }}",
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -55,6 +56,7 @@ def test_a_run_is_submitted_followed_judged_and_recorded(person: Person):
     assert result["steps_done"] == 60
     assert result["metrics"]["seconds_per_step"]["count"] > 0
     assert record["attempts"][0]["job_id"] in person.jobs()
+    assert re.fullmatch(r"(sha256|squashfs-tables):[0-9a-f]{64}", record["identity"]["image_digest"])
     assert str(run / "record.json") in output
     assert "60 of 60" in output
 

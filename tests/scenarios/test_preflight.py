@@ -219,7 +219,7 @@ def test_a_real_registry_with_tls_and_a_password(person: Person, image: str):
         },
     }
     inventory = person.folder / "people.json"
-    inventory.write_text(json.dumps({"slurm_login": {"hosts": people}}))
+    inventory.write_text(json.dumps({"sandbox_cluster": {"hosts": people}}))
     report = f"{person.folder}/{{{{ inventory_hostname }}}}.json"
     values = {"dgxc_shared_root": str(person.root), "preflight_report": report, "preflight_compute_nodes": 0}
     words = ["-i", "inventories/sandbox", "-i", str(inventory), "--limit", ",".join(people)]
@@ -250,7 +250,7 @@ def test_an_inventory_for_a_new_cluster(person: Person):
     person.play(*words, "--check", **variables).succeeds(60)
     assert not path.exists()
     person.play(*words, **variables).succeeds(60)
-    facts = yaml.safe_load((path / "group_vars/slurm_login.yml").read_text())
+    facts = yaml.safe_load((path / "group_vars/mine.yml").read_text())
     assert facts["dgxc_environment_modules"] == ["slurm"]
     assert (facts["dgxc_slurm_account"], facts["dgxc_slurm_partition"]) == ("demo", "defq")
     assert facts["dgxc_gpus_per_node"] == 8

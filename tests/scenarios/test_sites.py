@@ -384,9 +384,10 @@ def test_no_pyxis(site: Site):
     away = srun.rename(srun.with_name("srun.away"))
     srun.symlink_to(PREFIX / "libexec/slurm_command")
     try:
-        remedies = wrong(site.preflight())
-        assert "ask the administrators for Pyxis" in remedies["pyxis.login"]
-        assert "ask the administrators for Pyxis" in remedies["node.pyxis"]
+        checks = site.preflight()
+        # Jobs alone start containers, so the nodes decide.
+        assert checks["pyxis.login"]["verdict"] == "warning"
+        assert "ask the administrators for Pyxis" in wrong(checks)["node.pyxis"]
     finally:
         srun.unlink()
         away.rename(srun)

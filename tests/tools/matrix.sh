@@ -4,9 +4,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Usage: matrix.sh [CORE...]
-# Tries the collection with each release of ansible-core (2.19 2.20 2.21), and its modules on each Python that the
-# release supports on the hosts it manages, as far as this machine has them. Each release gets an environment of its
-# own, the unit tests run in it, and each module is started on each Python.
+# Tries the collection with each release of ansible-core (2.19 2.20 2.21), and its modules on each Python up to 3.13
+# that the release supports on the hosts it manages, as far as this machine has them. Each release gets an environment
+# of its own, the unit tests run in it, and each module is started on each Python.
 #
 # MATRIX_TESTS='...'   arguments for pytest instead of tests/unit, or nothing for no unit tests
 # MATRIX_ALL=1         a Python that is not on this machine is a failure
@@ -42,7 +42,7 @@ note() {
 versions_of() {
     case $1 in
         2.19) controller='13 12 11' targets='8 9 10 11 12 13' ;;
-        *) controller='14 13 12' targets='9 10 11 12 13 14' ;;
+        *) controller='14 13 12' targets='9 10 11 12 13' ;;
     esac
 }
 

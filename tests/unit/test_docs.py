@@ -115,7 +115,7 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 _PATH = re.compile(r"(?:playbooks|roles|docs|tests|plugins|inventories|examples|changelogs|meta)/[\w./*-]*[\w/*]")
 #: Inventories that a reader makes.
-_MADE = {"inventories/mycluster", "inventories/oci/group_vars/slurm_login/"}
+_MADE = {"inventories/mycluster", "inventories/oci/group_vars/oci/"}
 
 
 @every_page

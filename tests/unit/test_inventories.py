@@ -1,11 +1,13 @@
 # Copyright: (c) 2026, The dgxc.workloads developers
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventories for OCI and Azure carry the document's tables, and ask for what has to be filled in."""
+"""The inventories carry the document's tables, ask for what has to be filled in, and do not mix when loaded together."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,9 @@ import pytest
 import yaml
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
+from ansible.vars.manager import VariableManager
+
+from ansible_collections.dgxc.workloads.plugins.plugin_utils._new_inventory import inventory as new_inventory
 
 ROOT = Path(__file__).resolve().parents[2]
 INVENTORIES = ROOT / "inventories"
@@ -78,22 +83,90 @@ def test_the_tables_are_the_documents(file: str, table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "groups"), [("oci", {"oci_a100": ["login"], "oci_h100": []}), ("azure", {"azure_a100": ["login"]})]
+    ("name", "groups"),
+    [("oci", {"oci_a100": ["oci-login"], "oci_h100": []}), ("azure", {"azure_a100": ["azure-login"]})],
 )
 def test_every_inventory_has_the_login_node_and_a_group_for_each_gpu(name: str, groups: dict[str, list[str]]) -> None:
     inventory = InventoryManager(loader=DataLoader(), sources=[str(INVENTORIES / name)])
-    assert [host.name for host in inventory.get_hosts("slurm_login")] == ["login"]
+    assert [host.name for host in inventory.get_hosts("slurm_login")] == [f"{name}-login"]
     found = inventory.get_groups_dict()
     assert {group: found[group] for group in groups} == groups
+    assert found[name] == [f"{name}-login"]
 
 
-def play(inventory: str, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def seen(*inventories: Path) -> dict[str, dict[str, Any]]:
+    """Return the variables of each login node, as a play with these inventories has them, templates unevaluated.
+
+    What Ansible itself tells of the whole inventory, and must differ, is left out.
+    """
+    loader = DataLoader()
+    inventory = InventoryManager(loader=loader, sources=[str(path) for path in inventories])
+    manager = VariableManager(loader=loader, inventory=inventory)
+    return {
+        host.name: {
+            name: value
+            for name, value in manager.get_vars(host=host, include_hostvars=False).items()
+            if name not in ("groups", "omit", "ansible_inventory_sources")
+        }
+        for host in inventory.get_hosts("slurm_login")
+    }
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Inventories as people have them: those of the collection filled in, and two that new_cluster.yml wrote."""
+    root = tmp_path_factory.mktemp("inventories")
+    for name in ("oci", "azure"):
+        shutil.copytree(INVENTORIES / name, root / name)
+        hosts = root / name / "hosts.yml"
+        text, count = re.subn(r"(dgxc_\w+): \"{{ lookup.*", rf"\1: {name}-\1", hosts.read_text())
+        assert count == 5
+        hosts.write_text(text)
+    for name, gpus in (("mine", 4), ("yours", 2)):
+        node = {"name": f"of-{name}", "default": True, "state": "UP", "nodes": 2, "gpus_per_node": gpus}
+        look = {"shared_folders": [f"/scratch/{name}"], "accounts": [name], "accounting": True, "partitions": [node]}
+        files = new_inventory(look, name, f"login.{name}.example", name, {"ansible_port": gpus})
+        for file, text in files.items():
+            path = root / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    examples = ROOT / "examples" / "gitops" / "inventory"
+    return {"sandbox": INVENTORIES / "sandbox", **{path.name: path for path in root.iterdir()}, "gitops": examples}
+
+
+# The example for GitOps is the sandbox, so those two are one cluster.
+@pytest.mark.parametrize(
+    "pair",
+    [pair for pair in itertools.permutations(("oci", "azure", "mine", "yours", "sandbox", "gitops"), 2)
+     if set(pair) != {"sandbox", "gitops"}],
+)  # fmt: skip
+def test_of_two_inventories_each_cluster_keeps_its_facts(clusters: dict[str, Path], pair: tuple[str, str]) -> None:
+    alone = {host: facts for name in pair for host, facts in seen(clusters[name]).items()}
+    together = seen(*(clusters[name] for name in pair))
+    assert set(together) == set(alone)
+    assert len(together) == 2
+    for host, facts in together.items():
+        # The sandbox tells all hosts of that inventory, its machine too, where it lies.
+        kept = {name: value for name, value in facts.items() if name in alone[host] or not name.startswith("sandbox_")}
+        assert kept == alone[host]
+
+
+def test_a_cluster_has_facts_that_differ_from_those_of_others(clusters: dict[str, Path]) -> None:
+    """So that the test above could fail."""
+    for name in ("dgxc_shared_root", "dgxc_fabric", "ansible_host"):
+        values = [str(facts.get(name)) for path in clusters.values() for facts in seen(path).values()]
+        assert len(set(values)) > 2, name
+
+
+def play(
+    inventory: str, environment: dict[str, str], *arguments: str, playbook: str = "nemo_gpt3"
+) -> subprocess.CompletedProcess[str]:
     program = shutil.which("ansible-playbook", path=os.path.dirname(sys.executable)) or shutil.which("ansible-playbook")
     if program is None or not (ROOT / "playbooks" / "nemo_gpt3.yml").is_file():
         pytest.skip("needs ansible-playbook and the playbooks")
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return subprocess.run(
-        [program, "playbooks/nemo_gpt3.yml", "-i", f"inventories/{inventory}", *arguments],
+        [program, f"playbooks/{playbook}.yml", "-i", inventory, *arguments],
         cwd=ROOT,
         # No connection is wanted: a program named ssh that could be started does not exist here.
         env={**kept, "ANSIBLE_SSH_EXECUTABLE": "/nonexistent/ssh", "LC_ALL": "C.UTF-8", **environment},
@@ -111,7 +184,7 @@ def sentences(answer: subprocess.CompletedProcess[str]) -> list[str]:
 
 @pytest.mark.parametrize("inventory", ["oci", "azure"])
 def test_each_missing_value_has_its_sentence_and_nothing_is_touched(inventory: str) -> None:
-    answer = play(inventory, {})
+    answer = play(f"inventories/{inventory}", {})
     assert answer.returncode != 0
     assert "unreachable=0" in answer.stdout
     wanted = {
@@ -137,8 +210,18 @@ def test_with_the_variables_exported_the_login_node_is_what_is_asked_next() -> N
         "DGXC_SLURM_PARTITION": "",
         "ANSIBLE_SSH_RETRIES": "0",
     }
-    answer = play("azure", given)
+    answer = play("inventories/azure", given)
     assert "Refuse what cannot run" in answer.stdout
     assert "Check the login node" in answer.stdout
     assert "login.ssh" in answer.stdout + answer.stderr
     assert "/nonexistent/ssh" in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("name", ["slurm_login", "my-cluster"])
+def test_a_new_cluster_gets_a_name_that_a_group_of_its_own_may_have(tmp_path: Path, name: str) -> None:
+    words = ["-e", f"new_cluster_name={name}", "-e", f"new_cluster_path={tmp_path / name}"]
+    answer = play("login.invalid,", {}, *words, playbook="new_cluster")
+    assert answer.returncode != 0
+    assert "unreachable=0" in answer.stdout
+    assert f"new_cluster_name is {name} and" in " ".join(answer.stdout.split())
+    assert list(tmp_path.iterdir()) == []

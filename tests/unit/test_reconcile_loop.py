@@ -12,10 +12,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import threading
+import types
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -180,6 +184,227 @@ def test_the_signature_of_a_stranger_or_of_other_content_is_none(loop, tmp_path,
     assert [path.name for path in (tmp_path / "home" / "checkouts").iterdir()] == [good]
 
 
+@pytest.mark.parametrize("tag", ["", "runs-*"])
+def test_signatures_count_from_the_turn_on_that_asks_for_them(loop, tmp_path, server, played, tag):
+    server.make_key()
+    nobody = tmp_path / "nobody"
+    nobody.write_text("")
+    server.push("unsigned")
+    server.git("tag", "runs-1")
+    server.git("push", "--quiet", str(server.bare), "runs-1")
+    assert loop.turn(config(loop, tmp_path, server, tag=tag), False) == 0
+    strict = config(loop, tmp_path, server, tag=tag, verify=True, allowed_signers=str(nobody))
+    with pytest.raises(loop.CannotBegin, match="no good signature") as told:
+        loop.turn(strict, False)
+    assert ("it is not signed" if not tag else "cannot verify a non-tag object") in str(told.value)
+    server.bare.rename(tmp_path / "away")
+    # Neither does the network's absence make the earlier commit good.
+    with pytest.raises(loop.CannotBegin, match=r"but .* has no good signature"):
+        loop.turn(strict, False)
+    assert len(played) == 1
+
+
+@pytest.mark.parametrize("tag", ["", "runs-*"])
+def test_a_signer_who_is_taken_away_counts_no_more(loop, tmp_path, server, played, capsys, tag):
+    server.make_key()
+    values = config(loop, tmp_path, server, tag=tag, verify=True, allowed_signers=str(server.signers))
+    good = server.push("signed", "-S")
+    server.git("tag", "-s", "-m", "one", "runs-1")
+    server.git("push", "--quiet", str(server.bare), "runs-1")
+    loop.turn(values, False)
+    away = server.bare.rename(tmp_path / "away")
+    # The earlier one is verified again, and is good still.
+    assert loop.turn(values, False) == 0
+    assert [commit for commit, _text in played] == [good, good]
+    assert f"going on with {good[:12]}" in capsys.readouterr().out
+    server.signers.write_text("")
+    with pytest.raises(loop.CannotBegin, match=r"but .* has no good signature"):
+        loop.turn(values, False)
+    away.rename(server.bare)
+    with pytest.raises(loop.CannotBegin, match="no good signature") as told:
+        loop.turn(values, False)
+    assert str(told.value).count("no good signature") == 1
+    assert "git -c" not in str(told.value)
+    assert len(played) == 2
+
+
+def test_an_earlier_tag_counts_under_the_name_that_was_signed_only(loop, tmp_path, server, played):
+    server.make_key()
+    server.push("old")
+    server.git("tag", "-s", "-m", "one", "runs-1")
+    server.git("push", "--quiet", str(server.bare), "runs-1")
+    # While signatures did not count yet, the old tag was run under a newer name.
+    subprocess.run(["git", "-C", str(server.bare), "update-ref", "refs/tags/runs-2", "refs/tags/runs-1"], check=True)
+    loop.turn(config(loop, tmp_path, server, tag="runs-*"), False)
+    server.bare.rename(tmp_path / "away")
+    values = config(loop, tmp_path, server, tag="runs-*", verify=True, allowed_signers=str(server.signers))
+    with pytest.raises(loop.CannotBegin, match="was signed as runs-1"):
+        loop.turn(values, False)
+    assert len(played) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"repository": "/nowhere"}),
+        ({}, {"branch": "mian"}),
+        ({}, {"tag": "run-*"}),
+        ({"tag": "runs-*"}, {"tag": "run-*"}),
+        ({"tag": "runs-*"}, {"tag": "runs-*", "repository": "/nowhere"}),
+        ({"tag": "runs-*"}, {"branch": "mian"}),
+    ],
+)
+def test_what_was_run_for_other_settings_is_not_gone_on_with(loop, tmp_path, server, played, capsys, before, after):
+    commit = server.push("one")
+    server.git("tag", "runs-1")
+    server.git("push", "--quiet", str(server.bare), "runs-1")
+    loop.turn(config(loop, tmp_path, server, **before), False)
+    with pytest.raises(loop.CannotBegin, match=r"git fetch|no tag matches"):
+        loop.turn(config(loop, tmp_path, server, **after), False)
+    assert played == [(commit, "one")]
+    # With the settings of before, it goes on.
+    server.bare.rename(tmp_path / "away")
+    assert loop.turn(config(loop, tmp_path, server, **before), False) == 0
+    assert played[-1] == (commit, "one")
+    assert f"going on with {commit[:12]}" in capsys.readouterr().out
+
+
+def test_only_what_the_last_turn_ran_is_kept(loop, tmp_path, server, played):
+    server.push("one")
+    for name in ("runs/1", "runs"):
+        server.git("tag", "-f", "-m", name, name)
+        server.git("push", "--quiet", str(server.bare), name)
+        loop.turn(config(loop, tmp_path, server, tag=name), False)
+        server.git("tag", "-d", name)
+        server.git("push", "--quiet", "--delete", str(server.bare), name)
+        # The tag is gone, and what it was at is not.
+        loop.turn(config(loop, tmp_path, server, tag=name), False)
+    loop.turn(config(loop, tmp_path, server), False)
+    kept = ["git", "-C", str(tmp_path / "home" / "repository.git"), "for-each-ref", "--format=%(refname)", "refs/loop"]
+    names = subprocess.run(kept, text=True, capture_output=True, check=True).stdout.split()
+    assert [name.rpartition("/")[2] for name in names] == ["main"]
+    assert len(played) == 5
+
+
+def test_the_newest_tag_is_the_newest_version(loop, tmp_path, server, played):
+    values = config(loop, tmp_path, server, tag="v*")
+    for name in ("v1.0", "v1.0-rc1", "v0.9", "v1.0-rc2"):
+        server.push(name)
+        server.git("tag", name)
+    server.git("push", "--quiet", "--tags", str(server.bare))
+    loop.turn(values, False)
+    server.push("v1.1-rc1")
+    server.git("tag", "v1.1-rc1")
+    server.git("push", "--quiet", "--tags", str(server.bare))
+    loop.turn(values, False)
+    assert [text for _commit, text in played] == ["v1.0", "v1.1-rc1"]
+
+
+@pytest.mark.parametrize(
+    ("target", "told"), [("/etc/hostname", "absolute path"), ("../../out", "outside"), ("x" * 300, "")]
+)
+def test_a_link_that_leads_out_of_the_repository_stops_its_commit_alone(
+    loop, tmp_path, server, played, capsys, monkeypatch, target, told
+):
+    values = config(loop, tmp_path, server)
+    monkeypatch.setattr("sys.argv", ["reconcile_loop.py", str(tmp_path / "config.json")])
+    link = server.work / "link"
+    link.symlink_to(target)
+    if len(target) > 255:
+        # No file of that name either.
+        link.unlink()
+        blob = server.git("hash-object", "-w", "--stdin")
+        tree = subprocess.run(
+            ["git", "-C", str(server.work), "mktree"], input=f"100644 blob {blob}\tfile\n100644 blob {blob}\t{target}\n",
+            text=True, capture_output=True, check=True,
+        ).stdout.strip()  # fmt: skip
+        bad = server.git("commit-tree", "-m", "long", tree)
+        server.git("push", "--quiet", str(server.bare), f"{bad}:refs/heads/main")
+    else:
+        bad = server.push("with a link")
+    assert loop.main() == loop.CANNOT_BEGIN
+    said = capsys.readouterr().out
+    assert f"{bad[:12]} cannot be unpacked: " in said
+    assert target[:12] in said or "'link'" in said
+    assert told in said
+    # It did not become the one to go on with.
+    server.bare.rename(tmp_path / "away")
+    assert loop.main() == loop.CANNOT_BEGIN
+    (tmp_path / "away").rename(server.bare)
+    link.unlink(missing_ok=True)
+    good = server.push("without", "--force")
+    assert loop.turn(values, False) == 0
+    server.git("push", "--quiet", "--force", str(server.bare), f"{bad}:refs/heads/main")
+    assert loop.turn(values, False) == 0
+    assert played == [(good, "without"), (good, "without")]
+    assert f"going on with {good[:12]}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "refused"),
+    [
+        ("runs/sub", {}, True),
+        ("runs", {}, True),
+        ("inventory/group_vars", {}, True),
+        ("a", {"specs": "a/b/runs"}, True),
+        ("anywhere", {"specs": "."}, True),
+        # The folder of specs is a link to one below the other.
+        ("real/sub", {"specs": "link"}, True),
+        ("runs-of-others", {}, False),
+        ("docs/theme", {}, False),
+    ],
+)
+def test_specs_in_a_submodule_do_not_look_removed(loop, tmp_path, server, played, path, fields, refused):
+    values = config(loop, tmp_path, server, **fields)
+    (server.work / "link").symlink_to("real")
+    commit = server.push("before")
+    server.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
+    server.git("commit", "--quiet", "-m", "A submodule")
+    server.git("push", "--quiet", str(server.bare), "HEAD:main")
+    if refused:
+        with pytest.raises(loop.CannotBegin, match=f"has the submodule {path}, whose files are not here"):
+            loop.turn(values, False)
+        assert played == []
+        assert not [name for name in (tmp_path / "home" / "checkouts").iterdir() if "." not in name.name]
+    else:
+        assert loop.turn(values, False) == 0
+        assert len(played) == 1
+
+
+def test_specs_that_an_archive_would_leave_out_are_there(loop, tmp_path, server, played):
+    (server.work / ".gitattributes").write_text("file export-ignore\n")
+    commit = server.push("$Format:%H$")
+    (server.work / ".gitattributes").write_text("file export-subst\n")
+    assert loop.turn(config(loop, tmp_path, server), False) == 0
+    last = server.push("$Format:%H$")
+    assert loop.turn(config(loop, tmp_path, server), False) == 0
+    assert played == [(commit, "$Format:%H$"), (last, "$Format:%H$")]
+
+
+def test_git_and_the_playbook_see_the_environment_that_they_are_given_and_no_secrets(
+    loop, tmp_path, server, monkeypatch
+):
+    seen: list[dict[str, str]] = []
+
+    def run(**arguments: Any) -> types.SimpleNamespace:
+        seen.append(dict(os.environ))
+        return types.SimpleNamespace(status="successful", rc=0)
+
+    monkeypatch.setitem(sys.modules, "ansible_runner", types.SimpleNamespace(run=run))
+    given = {**os.environ, "HTTPS_PROXY": "http://proxy:3128", "no_proxy": "localhost", "TOKEN": "s3cret"}
+    monkeypatch.setattr(os, "environ", given)
+    environment = {
+        "ANSIBLE_VAULT_PASSWORD_FILE": "/etc/vault", "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.{server.bare}.insteadOf", "GIT_CONFIG_VALUE_0": "https://git.example.org/runs.git",
+    }  # fmt: skip
+    server.push("one")
+    values = config(loop, tmp_path, server, repository="https://git.example.org/runs.git", environment=environment)
+    assert loop.turn(values, False) == 0
+    expected = {**environment, "HTTPS_PROXY": "http://proxy:3128", "no_proxy": "localhost"}
+    assert expected.items() <= seen[0].items()
+    assert "TOKEN" not in seen[0]
+
+
 @pytest.fixture
 def keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A keyring of GnuPG with one key of Ana's."""
@@ -255,6 +480,109 @@ def test_collections_that_were_cut_off_do_not_count_as_installed(loop, tmp_path,
         install("bad")
     install("one")
     assert len(calls.read_text().splitlines()) == 3
+
+
+class Statuses(BaseHTTPRequestHandler):
+    """A Git server that is told statuses of commits, and refuses the first one."""
+
+    told: ClassVar[list[tuple[str, str, str]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.told.append((self.path[-40:][0], body["state"], body["description"].partition(": ")[2]))
+        self.send_response(500 if len(self.told) == 1 else 201)
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def ansible_playbook(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a playbook in the checkout."""
+    program = shutil.which("ansible-playbook", path=os.path.dirname(sys.executable)) or shutil.which("ansible-playbook")
+    checkout = PROGRAM.parents[3]
+    if program is None or not (checkout / "playbooks" / "reconcile.yml").is_file():
+        pytest.skip("needs ansible-playbook and the playbooks")
+    environment = dict(os.environ, ANSIBLE_CONFIG=str(checkout / "ansible.cfg"))
+    return subprocess.run(
+        [program, *arguments], cwd=checkout, text=True, capture_output=True, check=False, env=environment
+    )
+
+
+@pytest.mark.parametrize("playbook", ["playbooks/reconcile.yml", "examples/gitops/reconcile.yml"])
+def test_a_cluster_that_hangs_holds_up_no_other(tmp_path, playbook):
+    reports = {name: tmp_path / f"{name}.json" for name in ("quick", "patient", "hung")}
+    pythons = {
+        "quick": sys.executable,
+        # Answers once the other has reported, which it does at once or, if one waits for the other, never.
+        "patient": f'until test -e {reports["quick"]}; do sleep 0.1; done\nexec {sys.executable} "$@"\n',
+        "hung": "exec sleep 30\n",
+    }
+    hosts: dict[str, dict[str, Any]] = {}
+    for name, python in pythons.items():
+        hosts[name] = {"ansible_connection": "local", "ansible_python_interpreter": python}
+        if name != "quick":
+            wrapper = tmp_path / name
+            wrapper.write_text("#!/bin/sh\n" + python)
+            wrapper.chmod(0o755)
+            hosts[name]["ansible_python_interpreter"] = str(wrapper)
+    hosts["patient"]["reconcile_timeout"] = 60
+    hosts["hung"]["reconcile_timeout"] = 1
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(json.dumps({"all": {"children": {"slurm_login": {"hosts": hosts}}}}))
+    (tmp_path / "runs").mkdir()
+    variables = {
+        "dgxc_shared_root": str(tmp_path / "shared"),
+        "reconcile_specs": str(tmp_path / "runs"),
+        "reconcile_report_files": [str(tmp_path / "{{ inventory_hostname }}.json")],
+    }
+    done = ansible_playbook("-i", str(inventory), playbook, "-e", json.dumps(variables))
+    assert done.returncode == 2, done.stdout
+    assert [name for name, path in reports.items() if path.exists()] == ["quick", "patient"], done.stdout
+    assert "timed out" in done.stdout.lower(), done.stdout
+
+
+def test_a_commit_gets_a_status_when_it_differs_from_its_last_one(tmp_path):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Statuses)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    nothing = {"schema": 1, "cluster": "here", "mode": "apply", "version": "1", "errors": [], "rows": [],
+               "hold_prune": "", "problems": []}  # fmt: skip
+    problem = {"file": "a.yml", "line": 1, "key": "", "message": "m", "name": "a", "text": "a.yml:1: m"}
+    turns = [
+        {"commit": "a" * 40, "counts": {"submitted": 1}},
+        {"commit": "a" * 40, "counts": {"submitted": 1}},  # because the server did not take it
+        {"commit": "a" * 40, "counts": {"submitted": 1}},
+        {"commit": "a" * 40, "counts": {"submitted": 1}, "problems": [problem]},
+        {"commit": "b" * 40, "counts": {"left alone": 1}},
+    ]
+    tasks = [
+        {
+            "ansible.builtin.include_role": {"name": "dgxc.workloads.reconcile", "tasks_from": "status"},
+            "vars": {"__reconcile_report": {**nothing, **turn}},
+        }
+        for turn in turns
+    ]
+    variables = {
+        "reconcile_commit_status_url": f"http://127.0.0.1:{server.server_port}", "reconcile_commit_status_token": "t0ken",
+        # Nothing was ever reconciled there.
+        "reconcile_state_dir": str(tmp_path / "state" / "main"),
+        "ansible_connection": "local", "ansible_python_interpreter": sys.executable,
+    }  # fmt: skip
+    play = tmp_path / "play.yml"
+    play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "vars": variables, "tasks": tasks}]))
+    done = ansible_playbook("-i", "localhost,", str(play))
+    server.shutdown()
+    assert done.returncode == 0, done.stdout
+    assert Statuses.told == [
+        ("a", "success", "1 submitted"),
+        ("a", "success", "1 submitted"),
+        ("a", "failure", "1 submitted"),
+        ("b", "success", "1 left alone"),
+    ]
+    (kept,) = (tmp_path / "state" / "main").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "t0ken" not in kept.read_text()
+    assert "changed=0" in done.stdout
 
 
 @contextlib.contextmanager
@@ -361,7 +689,14 @@ def test_a_receipt_loses_its_environment(loop, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("{", "cannot be read"), ('{"hom": 1}', "unknown key 'hom'"), ('{"home": "/x"}', "has no repository")],
+    [
+        ("{", "cannot be read"),
+        ('{"hom": 1}', "unknown key 'hom'"),
+        ('{"home": "/x"}', "has no repository"),
+        ('{"home": "/x", "repository": "r", "environment": ["PATH"]}', "give names, each with a text"),
+        ('{"home": "/x", "repository": "r", "environment": {"A=B": ""}}', "has 'A=B' in its environment"),
+        ('{"home": "/x", "repository": "r", "environment": {"ANSIBLE_FORKS": 5}}', "give names, each with a text"),
+    ],
 )
 def test_a_bad_configuration_is_told(loop, tmp_path, text, told, monkeypatch, capsys):
     path = tmp_path / "config.json"

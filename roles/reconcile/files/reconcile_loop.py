@@ -29,8 +29,9 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 DEFAULTS: dict[str, Any] = {
     "home": None,  # folder of everything below
@@ -48,13 +49,13 @@ DEFAULTS: dict[str, Any] = {
     "job_timeout": 3600,
     "keep": 200,  # receipts
     "minimum_free_mb": 200,
-    "environment": [],  # further names of environment variables that the playbook may see; no secrets
+    "environment": {},  # further environment variables, for Git as well as for the playbook; no secrets
 }
 CANNOT_BEGIN = 75
 #: What is said where a disk is full; with that nothing goes on.
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 _ENVIRONMENT = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_.*|TZ|TMPDIR|SSH_AUTH_SOCK|VIRTUAL_ENV|https?_proxy|no_proxy"
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_.*|TZ|TMPDIR|SSH_AUTH_SOCK|VIRTUAL_ENV|(?i:(https?|ftp|all|no)_proxy)"
 )
 
 
@@ -80,37 +81,59 @@ def read_config(path: Path) -> dict[str, Any]:
     missing = [name for name in ("home", "repository") if not config[name]]
     if missing:
         raise CannotBegin(f"{path} has no {missing[0]}")
+    environment = config["environment"]
+    if not isinstance(environment, dict):
+        raise CannotBegin(f"{path} has an environment that is no object; give names, each with a text")
+    for name, value in environment.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or not isinstance(value, str) or "\0" in value:
+            raise CannotBegin(f"{path} has {name!r} in its environment; give names, each with a text")
     return config
 
 
 # --- Git ---
 
 
+class Version(NamedTuple):
+    """What can be run: a commit, the branch or tag that names it, and the object whose signature counts."""
+
+    commit: str
+    name: str
+    signed: str
+
+
 class Repository:
     """A bare copy of the repository, and the unpacked files of the commit in use.
 
-    The copy can be lost: it is fetched again. The reference TRUSTED keeps the commit of the last turn in it, whatever
-    becomes of the branch.
+    The copy can be lost: it is fetched again. A reference below KEPT holds what the last turn ran, whatever becomes of
+    the branch or the tag. It is kept for these settings alone: other settings mean other content, and what was good
+    enough for them says nothing.
     """
 
-    TRUSTED = "refs/loop/trusted"
+    KEPT = "refs/loop"
 
     def __init__(self, config: dict[str, Any], home: Path) -> None:
         self.config = config
         self.bare = home / "repository.git"
         self.checkouts = home / "checkouts"
+        followed = [config["repository"], "" if config["tag"] else config["branch"], config["tag"]]
+        self.kept = f"{self.KEPT}/{hashlib.sha256(json.dumps(followed).encode()).hexdigest()[:16]}"
 
-    def git(self, *arguments: str, timeout: float = 300.0) -> bytes:
-        """Git's output. Raises CannotBegin with what it said."""
+    def git(self, *arguments: str, settings: tuple[str, ...] = (), timeout: float = 300.0) -> bytes:
+        """Git's output. Raises CannotBegin with what it said.
+
+        :param settings: `name=value`, for this call alone.
+        """
         # What a power cut leaves of the copy has to be whole.
-        command = ["git", "-C", str(self.bare), "-c", "core.fsync=all", *arguments]
+        options = [word for setting in ("core.fsync=all", *settings) for word in ("-c", setting)]
+        command = ["git", "-C", str(self.bare), *options, *arguments]
         environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         try:
             done = subprocess.run(command, capture_output=True, timeout=timeout, check=False, env=environment)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CannotBegin(f"git {arguments[0]}: {error}") from None
         if done.returncode:
-            raise CannotBegin(f"git {arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
+            said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
+            raise CannotBegin(f"git {arguments[0]}: {said or f'exit code {done.returncode}'}")
         return done.stdout
 
     def prepare(self) -> None:
@@ -129,69 +152,142 @@ class Repository:
         self.bare.mkdir(parents=True)
         self.git("init", "--quiet", "--bare")
 
-    def newest(self) -> tuple[str, str]:
-        """The commit that is to be run, and the signed thing that names it. Raises CannotBegin."""
+    def newest(self) -> Version:
+        """What the branch or the newest tag is at. Raises CannotBegin."""
         if self.config["tag"]:
             self.git("fetch", "--quiet", "--prune", "--force", self.config["repository"], "+refs/tags/*:refs/tags/*")
-            names = self.git("tag", "--list", "--sort=-version:refname", self.config["tag"]).decode().split()
+            # v1.0-rc1 comes before v1.0.
+            listing = ("tag", "--list", "--sort=-version:refname", self.config["tag"])
+            names = self.git(*listing, settings=("versionsort.suffix=-",)).decode().split()
             if not names:
                 raise CannotBegin(f"no tag matches {self.config['tag']!r}")
-            return self._commit(f"refs/tags/{names[0]}"), names[0]
+            return self._version(f"refs/tags/{names[0]}", names[0])
         branch = self.config["branch"]
         self.git("fetch", "--quiet", "--no-tags", self.config["repository"], f"+refs/heads/{branch}:refs/heads/wanted")
-        return self._commit("refs/heads/wanted"), branch
+        return self._version("refs/heads/wanted", branch)
 
-    def _commit(self, name: str) -> str:
-        return self.git("rev-parse", f"{name}^{{commit}}").decode().strip()
+    def _version(self, reference: str, name: str) -> Version:
+        signed = self.git("rev-parse", "--verify", reference).decode().strip()
+        return Version(self.git("rev-parse", "--verify", f"{signed}^{{commit}}").decode().strip(), name, signed)
 
-    def verify(self, commit: str, name: str) -> None:
-        """Raise CannotBegin unless the signature is good."""
+    def verify(self, version: Version) -> None:
+        """Raise CannotBegin unless the signature is good, by the keys that count now."""
         if not self.config["verify"]:
             return
         signers = self.config["allowed_signers"]
-        options = ["-c", f"gpg.ssh.allowedSignersFile={signers}"] if signers else []
-        place = f"{name} at {commit[:12]}"
+        settings = (f"gpg.ssh.allowedSignersFile={signers}",) if signers else ()
+        kind = "tag" if self.config["tag"] else "commit"
+        place = f"{version.name} at {version.commit[:12]}"
         try:
-            if not self.config["tag"]:
-                self.git(*options, "verify-commit", commit)
-                return
-            self.git(*options, "verify-tag", f"refs/tags/{name}")
-            signed = self.git("cat-file", "tag", f"refs/tags/{name}").decode(errors="replace")
+            head = self.git("cat-file", "-p", version.signed).decode(errors="replace").partition("\n\n")[0]
+            if kind == "commit" and not re.search(r"^gpgsig", head, re.MULTILINE):
+                # Git says nothing then.
+                raise CannotBegin("it is not signed")
+            self.git(f"verify-{kind}", version.signed, settings=settings)
         except CannotBegin as error:
             raise CannotBegin(f"{place} has no good signature: {error}") from None
+        if kind == "commit":
+            return
         # The signature is one of the tag's content. Whoever can write to the server can give an old tag a newer name.
-        said = re.search(r"^tag (.*)$", signed.partition("\n\n")[0], re.MULTILINE)
-        if said is None or said.group(1) != name:
+        said = re.search(r"^tag (.*)$", head, re.MULTILINE)
+        if said is None or said.group(1) != version.name:
             raise CannotBegin(f"{place} was signed as {said.group(1) if said else 'nothing'}, so it counts for nothing")
 
     def unpack(self, commit: str) -> Path:
         """The folder of a commit's files, unpacked now. Raises CannotBegin or OSError, and then there is none."""
         shutil.rmtree(self.checkouts, ignore_errors=True)
         self.checkouts.mkdir()
+        # All of it, whatever its .gitattributes say: a spec that is left out would look like one that was removed.
+        attributes = self.bare / "info" / "attributes"
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text("* -export-ignore -export-subst\n", encoding="ascii")
         archive = self.git("archive", "--format=tar", commit)
         temporary, folder = self.checkouts / f"{commit}.unpacking", self.checkouts / commit
-        with tarfile.open(fileobj=io.BytesIO(archive)) as stream:
-            stream.extractall(temporary, filter="data")
+        try:
+            with tarfile.open(fileobj=io.BytesIO(archive)) as stream:
+                stream.extractall(temporary, filter="data")
+        except tarfile.TarError as error:
+            # Such as a link that leads out of the repository; the text names it.
+            raise CannotBegin(f"{commit[:12]} cannot be unpacked: {error}") from None
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            raise CannotBegin(f"{commit[:12]} cannot be unpacked: {error}") from None
+        self._refuse_submodules(commit, temporary)
         temporary.rename(folder)
         return folder
 
-    def choose(self) -> str:
-        """The newest commit that can be trusted; the one of an earlier turn where the newest cannot be had."""
+    def _refuse_submodules(self, commit: str, folder: Path) -> None:
+        """Raise CannotBegin when files of the specs or the inventory are in another repository."""
+        root = folder.resolve()
+        for entry in self.git("ls-tree", "-r", "-z", commit).split(b"\0"):
+            if not entry.startswith(b"160000 "):
+                continue
+            path = os.fsdecode(entry.partition(b"\t")[2])
+            for wanted in (self.config["specs"], self.config["inventory"]):
+                place = Path(os.path.realpath(root / wanted))
+                if root / path in (place, *place.parents) or place in (root / path).parents:
+                    raise CannotBegin(
+                        f"{commit[:12]} has the submodule {path}, whose files are not here, where {wanted} is read: "
+                        "they would look removed; put them into the repository itself"
+                    )
+
+    def have(self, version: Version) -> Path:
+        """The folder of its files, if it can be trusted and is whole. Raises CannotBegin or OSError."""
+        self.verify(version)
+        return self.unpack(version.commit)
+
+    def take(self) -> tuple[str, Path]:
+        """The newest commit that can be trusted, and the folder of its files.
+
+        It is the one of an earlier turn where the newest cannot be had. Raises CannotBegin or OSError.
+        """
         self.prepare()
         try:
-            commit, name = self.newest()
-            self.verify(commit, name)
+            version = self.newest()
+            folder = self.have(version)
         except CannotBegin as error:
-            if any(words in str(error) for words in _FULL):
-                raise
+            return self._take_earlier(error)
+        self._keep(version)
+        return version.commit, folder
+
+    def _take_earlier(self, error: CannotBegin) -> tuple[str, Path]:
+        """What an earlier turn ran, if it can be trusted still; `error` says why it is not the newest."""
+        _stop_if_full(error)
+        reasons = [str(error)]
+        for version in self._earlier():
             try:
-                commit = self._commit(self.TRUSTED)
-            except CannotBegin:
-                raise error from None
-            say(f"{error}; going on with {commit[:12]}")
-            return commit
-        self.git("update-ref", self.TRUSTED, commit)
-        return commit
+                folder = self.have(version)
+            except CannotBegin as other:
+                _stop_if_full(other)
+                if str(other) not in reasons:
+                    reasons.append(f"an earlier turn ran {version.commit[:12]}, but {other}")
+                continue
+            say(f"{'; '.join(reasons)}; going on with {version.commit[:12]}")
+            return version.commit, folder
+        raise CannotBegin("; ".join(reasons))
+
+    def _earlier(self) -> Iterator[Version]:
+        # There are two after a kill between the steps of _keep.
+        listing = ("for-each-ref", "--format=%(refname)", "--sort=-version:refname", self.kept)
+        for reference in self.git(*listing, settings=("versionsort.suffix=-",)).decode().split():
+            name = reference.removeprefix(f"{self.kept}/").replace("%2F", "/").replace("%25", "%")
+            yield self._version(reference, name)
+
+    def _keep(self, version: Version) -> None:
+        """Remember what this turn runs, and forget all else."""
+        # Without /, because runs and runs/1 cannot both be references.
+        reference = f"{self.kept}/" + version.name.replace("%", "%25").replace("/", "%2F")
+        self.git("update-ref", reference, version.signed)
+        for other in self.git("for-each-ref", "--format=%(refname)", self.KEPT).decode().split():
+            if other != reference:
+                self.git("update-ref", "-d", other)
+
+
+def _stop_if_full(error: CannotBegin) -> None:
+    """Raise the error where it says that the disk is full."""
+    if any(words in str(error) for words in _FULL):
+        raise error
 
 
 # --- the turn ---
@@ -199,8 +295,7 @@ class Repository:
 
 def hold_lock(home: Path) -> TextIO | None:
     """The lock of this folder, or None while another turn has it. The kernel lets it go when its holder dies."""
-    # Not closed here: the lock lasts as long as the stream, which the caller keeps.
-    stream = open(home / "lock", "w", encoding="ascii")  # noqa: SIM115
+    stream = open(home / "lock", "w", encoding="ascii")  # noqa: SIM115 - the lock lasts as long as the caller keeps it
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -306,6 +401,7 @@ def turn(config: dict[str, Any], check: bool) -> int:
     """One turn of the loop; its exit code."""
     home = Path(config["home"])
     os.umask(0o077)
+    os.environ.update(config["environment"])
     home.mkdir(parents=True, exist_ok=True)
     lock = hold_lock(home)
     if lock is None:
@@ -314,8 +410,8 @@ def turn(config: dict[str, Any], check: bool) -> int:
     with lock:
         make_room(home, config["minimum_free_mb"])
         repository = Repository(config, home)
-        commit = repository.choose()
-        return run_playbook(config, home, repository.unpack(commit), commit, check)
+        commit, folder = repository.take()
+        return run_playbook(config, home, folder, commit, check)
 
 
 def main() -> int:

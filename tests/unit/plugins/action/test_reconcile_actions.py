@@ -51,12 +51,20 @@ def test_the_site_changes_with_its_facts_and_not_with_other_variables(runs: Path
 
 @pytest.mark.parametrize(
     ("text", "hold"),
-    [("name: [", "a spec cannot be read"), (None, "there is no spec at all in runs"), ("name: a\nworkload: b\n", "")],
+    [
+        ("name: [", "a spec or its name cannot be read"),
+        (None, "there is no spec at all in runs"),
+        ("name: a\nworkload: b\n", ""),
+        ("name: a b\nworkload: alma\n", "a spec or its name cannot be read"),
+        ("name: a\nworkload: alma\n---\nname: a\nworkload: alma\n", "a spec or its name cannot be read"),
+    ],
 )
 def test_nothing_may_be_pruned_by_what_cannot_be_trusted(runs: Path, text: str | None, hold: str):
     if text is not None:
         (runs / "a.yml").write_text(text)
-    assert act(reconcile_specs, {"path": str(runs)})["hold_prune"].startswith(hold)
+    told = act(reconcile_specs, {"path": str(runs)})["hold_prune"]
+    assert told.startswith(hold)
+    assert bool(told) is bool(hold)
 
 
 def test_a_folder_that_is_not_there_is_no_empty_one(tmp_path: Path):

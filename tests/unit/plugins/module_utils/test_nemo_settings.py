@@ -22,6 +22,7 @@ from ansible_collections.dgxc.workloads.plugins.module_utils._nemo_settings impo
     to_yaml,
     whole_number,
 )
+from ansible_collections.dgxc.workloads.plugins.module_utils._run_spec import run_key
 
 GOOD: dict[str, Any] = {
     "nemo_gpt3_container_image": "nvcr.io#nvidia/nemo:24.01.01.framework",
@@ -229,6 +230,8 @@ NONSENSE = [
     ("container_image", "dockerd://nemo:1", "Pyxis takes"),
     ("container_image", "nvcr.io#nvidia/nemo:1 --privileged", "registry#path:tag"),
     ("container_image", None, "registry#path:tag"),
+    ("container_image", "/lustre//nemo.sqsh", "as /lustre/nemo.sqsh"),
+    ("container_image", "nvcr.io#nvidia/Nemo:1", "small letters"),
     ("container_mounts", "/cm/shared", "give a list of paths"),
     ("container_mounts", ["cm/shared"], "absolute paths"),
     ("container_mounts", ["/a,/b"], "absolute paths"),
@@ -393,6 +396,7 @@ def test_runs_are_what_the_role_run_takes() -> None:
         "identity": {
             "launcher_commit": GOOD["nemo_gpt3_launcher_commit"],
             "image": "nvcr.io#nvidia/nemo:24.01.01.framework",
+            "image_digest": "",
         },
         "logs": rendered()["logs"],
         "log_format": "nemo",
@@ -406,6 +410,15 @@ def test_runs_are_what_the_role_run_takes() -> None:
             "sequence_length": 2048,
         },
     }
+
+
+def test_a_replaced_image_is_another_run() -> None:
+    keys = set()
+    for digest in ("", "sha256:" + "1" * 64, "squashfs-tables:" + "2" * 64):
+        (run,) = runs(planned()["plans"], [rendered()], [CONFIGURATION], digest)["runs"]
+        assert run["identity"]["image_digest"] == digest
+        keys.add(run_key(run))
+    assert len(keys) == 3
 
 
 def test_a_launcher_that_did_something_else_is_found_out() -> None:

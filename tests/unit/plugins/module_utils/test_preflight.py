@@ -83,6 +83,8 @@ def test_gpus_however_slurm_spells_them(text, gpus):
         ("shrot", "error", "set dgxc_slurm_partition to short"),
         ("zzz", "error", "one of them, or to '' for the default"),
         ("old", "error", "wait until it is UP again"),
+        # Of a list, the job goes to one that is open.
+        ("old,short", "ok", ""),
     ],
 )
 def test_a_partition(partitions, wanted, verdict, remedy):
@@ -308,7 +310,7 @@ def test_the_python_of_a_system(system, version, verdicts):
     assert " ".join(found) == verdicts
 
 
-QOS = preflight.parse_qos_limits("normal|\nhigh|1-00:00:00\nodd\n")
+QOS = preflight.parse_qos_limits("normal||\nhigh|1-00:00:00|DenyOnLimit\nodd\n")
 
 
 @pytest.mark.parametrize(

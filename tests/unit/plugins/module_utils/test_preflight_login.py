@@ -19,7 +19,10 @@ GOOD = {
     "sinfo --version": "slurm 22.05.8\n",
     "enroot version": "4.1.2\n",
     "srun --help": "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n",
+    "scontrol -a -o show partition": "PartitionName=gpu Default=YES MaxTime=1-00:00:00 Nodes=gpu[001-002] State=UP\n",
     "scontrol -o show partition": "PartitionName=gpu Default=YES MaxTime=1-00:00:00 Nodes=gpu[001-002] State=UP\n",
+    "scontrol show config": "AccountingStorageEnforce = associations,limits,qos\n",
+    "sacctmgr -n -P show qos": "normal||\nhigh||\n",
     "sinfo -h": "gpu001|idle|500000|a100|gpu:a100:8\ngpu002|idle|500000|a100|gpu:a100:8\n",
     "sacctmgr": "team||normal,high|normal|\n",
     "sacct": "",
@@ -53,9 +56,9 @@ class Cluster:
                 return Finished(0, answer, "") if isinstance(answer, str) else Finished(answer[2], answer[0], answer[1])
         return Finished(127, "", f"{words[0]}: not found")
 
-    def node(self, ask=None, free=10**12, fetch=None, **settings):
+    def node(self, ask=None, free=10**12, fetch=None, now=lambda: 1000.0, **settings):
         place = login.Place(
-            self.run, {"PATH": str(self.bin), "HOME": "/home/me"}, "me", lambda: 1000.0,
+            self.run, {"PATH": str(self.bin), "HOME": "/home/me"}, "me", now,
             fetch or (lambda address, environment: 200), lambda environment: ask, lambda path: free,
         )  # fmt: skip
         return login.LoginNode(place, {**ASKED, **settings})
@@ -115,7 +118,7 @@ def test_no_slurm_is_told_and_the_rest_is_looked_at(cluster, tmp_path, monkeypat
         ({"sacct": ("", "sacct: error: Problem talking to the database: Connection refused", 1)}, "slurm.accounting",
          "warning", "Connection refused"),
         ({"sacctmgr": ("", "sacctmgr: error: no", 1)}, "slurm.account", "warning", "sacctmgr: error: no"),
-        ({"srun___help": "Usage: srun\n"}, "pyxis.login", "error", "no option --container-image"),
+        ({"srun___help": "Usage: srun\n"}, "pyxis.login", "warning", "no option --container-image"),
         ({"enroot_version": ("", "not found", 127)}, "enroot.login", "warning", "no enroot on this host"),
     ],
 )  # fmt: skip
@@ -187,6 +190,134 @@ def test_a_refused_request_leads_to_the_facts_that_the_site_wants(cluster, rules
     assert len(tests) <= login.MOST_TRIES + 1
 
 
+@pytest.mark.parametrize("settings", [{}, {"script": "#!/bin/bash\n#SBATCH --nodes=2\nhostname\n", "options": {}}])
+def test_a_limit_that_passes_by_waiting_is_no_error(cluster, settings):
+    policy = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+
+    def check(limit):
+        site = cluster(sbatch=("", f"sbatch: error: {limit}\nallocation failure: {policy}\n", 1))
+        return site, site.checks(**settings)["slurm.request"]
+
+    site, found = check("QOSMaxSubmitJobPerUserLimit")
+    assert found.verdict == "warning"
+    assert found.evidence == f"QOSMaxSubmitJobPerUserLimit; allocation failure: {policy}"
+    assert found.remedy.startswith("wait until")
+    # Nothing else is tried in its place.
+    assert len([call for call in site.calls if call[0] == "sbatch"]) == 1
+    assert check("QOSMaxNodePerJobLimit")[1].verdict == "error"
+
+
+NODES_4 = "".join(f"gpu00{number}|{{}}|500000|a100|gpu:a100:8\n" for number in range(1, 5))
+NOT_AVAILABLE = "allocation failure: Requested node configuration is not available"
+
+
+@pytest.mark.parametrize(
+    ("answer", "states", "wanted", "verdict", "words"),
+    [
+        # The real sbatch takes these, now or a little later.
+        (("", f"sbatch: error: {NOT_AVAILABLE}\n", 1), "idle idle idle drain", 4, "warning", "nodes are repaired"),
+        (("", f"sbatch: error: {NOT_AVAILABLE}\n", 1), "idle drain down* drain", 2, "warning", "nodes are repaired"),
+        (("", "allocation failure: Required node not available (down, drained or reserved)\n", 1),
+         "idle idle idle drain", 4, "warning", "nodes are repaired"),
+        (("", "sbatch: error: allocation failure: Socket timed out on send/recv operation\n", 1), "idle idle idle idle",
+         4, "warning", "could not judge"),
+        (("", "sbatch: error: Unable to contact slurm controller (connect failure)\n", 1), "idle idle idle idle", 4,
+         "warning", "could not judge"),
+        (("", "sbatch: error: slurm_receive_msg [10.0.0.1]: controller is in standby mode\n", 1),
+         "idle idle idle idle", 4, "warning", "could not judge"),
+        (("", "sbatch: error: some plugin: request timed out\n", 1), "idle idle idle idle", 4, "warning",
+         "could not judge"),
+        (("", "", 124), "idle idle idle idle", 4, "warning", "could not judge"),
+        # Here it would refuse the run.
+        (("", f"sbatch: error: {NOT_AVAILABLE}\n", 1), "idle idle idle idle", 4, "error", ""),
+        (("", f"sbatch: error: {NOT_AVAILABLE}\n", 1), "idle idle idle drain", 5, "error", ""),
+        (("", f"sbatch: error: {NOT_AVAILABLE}\n", 1), "idle idle idle drain", 3, "error", ""),
+        (("", "sbatch: error: Invalid qos specification\n", 1), "idle idle idle drain", 4, "error", ""),
+    ],
+)  # fmt: skip
+def test_what_is_no_refusal_does_not_end_a_play(cluster, answer, states, wanted, verdict, words):
+    site = cluster(sbatch=answer)
+    partition = "PartitionName=gpu Default=YES MaxTime=1-00:00:00 Nodes=gpu[001-004] State=UP\n"
+    site.answers["scontrol -a -o show partition"] = partition
+    site.answers["sinfo -h"] = NODES_4.format(*states.split())
+    check = site.checks(nodes=wanted)["slurm.request"]
+    assert (check.verdict, words in check.remedy) == (verdict, True), check
+    tests = [call for call in site.calls if call[0] == "sbatch"]
+    # Nothing else is tried where nothing was refused.
+    assert (len(tests) == 1) is (verdict == "warning")
+
+
+def test_the_way_out_is_not_looked_for_without_end(cluster):
+    clock = iter(range(1000, 10**6, 5))
+    site = cluster(sbatch=refusing((lambda words: True, "never")))
+    assert site.checks(now=lambda: float(next(clock)))["slurm.request"].verdict == "error"
+    assert len([call for call in site.calls if call[0] == "sbatch"]) <= 1 + login.TRIES_SECONDS / 5
+
+
+def test_the_way_out_ends_where_slurm_falls_silent(cluster):
+    answers = iter([("", "sbatch: error: name a type\n", 1), ("", "", 124)])
+    site = cluster(sbatch=lambda words: next(answers))
+    assert site.checks()["slurm.request"].verdict == "error"
+    assert len([call for call in site.calls if call[0] == "sbatch"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("sbatch", "verdict"), [(GOOD["sbatch"], "warning"), (("", "sbatch: error: no\n", 1), "error")]
+)
+def test_slurms_own_yes_counts_for_more_than_lists(cluster, sbatch, verdict):
+    for name, value in (("partition", "secret"), ("account", "other"), ("qos", "odd")):
+        check = cluster(sbatch=sbatch).checks(**{name: value})["slurm." + name]
+        assert check.verdict == verdict
+        assert ("takes the request nevertheless" in check.evidence) is (verdict == "warning")
+
+
+def test_a_hidden_partition_is_one(cluster):
+    site = cluster()
+    site.answers["scontrol -a -o show partition"] += "PartitionName=mine Hidden=YES Nodes=gpu[001-002] State=UP\n"
+    assert site.checks(partition="mine")["slurm.partition"].verdict == "ok"
+    # It is not proposed to others, nor for an inventory.
+    site.answers["sbatch"] = refusing((lacks("--partition"), "partition"))
+    site.answers["scontrol -a -o show partition"] = "PartitionName=mine Hidden=YES Nodes=gpu[001-002] State=UP\n"
+    checks = site.checks()
+    assert "it has none" in checks["slurm.partition"].evidence
+    assert checks["slurm.request"].remedy.startswith("correct what is said above")
+    assert [partition["name"] for partition in site.node().look_around()["partitions"]] == ["gpu"]
+
+
+@pytest.mark.parametrize(
+    ("enforced", "qos", "partition", "verdict"),
+    [
+        ("associations,limits", "normal|01:00:00|\n", "", "error"),
+        ("associations,limits,qos,safe", "normal|01:00:00|\n", "", "error"),
+        ("associations,safe", "normal|01:00:00|\n", "", "error"),
+        ("associations", "normal|01:00:00|\n", "", "ok"),
+        ("none", "normal|01:00:00|\n", "", "ok"),
+        # The limit of the partition.
+        ("none", "normal||\n", "MaxTime=01:00:00", "error"),
+        ("none", "normal||DenyOnLimit,PartitionTimeLimit\n", "MaxTime=01:00:00", "ok"),
+        ("none", "high||PartitionTimeLimit\n", "MaxTime=01:00:00", "error"),
+    ],
+)
+def test_which_time_limits_hold(cluster, enforced, qos, partition, verdict):
+    site = cluster()
+    site.answers["scontrol show config"] = f"AccountingStorageEnforce  = {enforced}\nAccountingStorageHost = x\n"
+    site.answers["sacctmgr -n -P show qos"] = qos
+    site.answers["scontrol -a -o show partition"] = (
+        f"PartitionName=gpu Default=YES Nodes=gpu[001-002] State=UP {partition}\n"
+    )
+    assert site.checks(time_limit="02:00:00")["slurm.time_limit"].verdict == verdict
+
+
+@pytest.mark.parametrize(("flags", "verdict"), [("", "error"), ("PartitionMaxNodes", "ok")])
+def test_a_qos_that_lifts_the_partitions_nodes(cluster, flags, verdict):
+    site = cluster()
+    site.answers["sacctmgr -n -P show qos"] = f"normal||\nhigh||{flags}\n"
+    site.answers["scontrol -a -o show partition"] = (
+        "PartitionName=gpu Default=YES Nodes=gpu[001-002] MaxNodes=1 State=UP\n"
+    )
+    assert site.checks(qos="high")["slurm.nodes"].verdict == verdict
+
+
 def test_the_very_script_is_judged_as_it_is(cluster):
     site = cluster(
         sbatch=refusing(
@@ -215,6 +346,9 @@ def test_an_image_in_a_file(cluster, tmp_path):
     assert (absent.verdict, "No such file" in absent.evidence) == ("error", True)
     assert site.checks(image=str(tmp_path / "c.sqsh"), rehearsal=True)["image"].verdict == "warning"
     assert "no absolute path" in site.checks(image="images/a.sqsh")["image"].evidence
+    # The compute nodes have the last word about what is not on the shared root.
+    for root, verdict in ((tmp_path, "error"), (tmp_path / "bin", "warning")):
+        assert site.checks(image=str(tmp_path / "c.sqsh"), shared_root=str(root))["image"].verdict == verdict
 
 
 def answering(result):
@@ -234,7 +368,9 @@ def answering(result):
         (
             RegistryProblem("URL https://nvcr.io/v2/ returned error code: 401 "),
             "error",
-            "put the credentials for nvcr.io",
+            "put the credentials for nvcr.io into ~/.config/enroot/.credentials on the login node, as"
+            " playbooks/image.yml does with image_delivery=given and image_given=nvcr.io#nvidia/nemo:24.01 (for NGC with"
+            " NGC_API_KEY in the environment",
         ),
         (RegistryProblem("curl: (6) Could not resolve host"), "warning", "cannot be asked from here"),
     ],
@@ -295,6 +431,8 @@ def test_git_remotes(cluster):
     assert check.verdict == "error"
     assert "secret" not in check.evidence
     assert cluster(git="abc HEAD\n").checks(git_remotes=["https://example.org/b"])["git.b"].verdict == "ok"
+    for said in (("", "", 124), ("", "fatal: unable to access: Connection timed out\n", 128)):
+        assert cluster(git=said).checks(git_remotes=["https://example.org/b"])["git.b"].verdict == "warning"
     assert "brings Git" in cluster(git=("", "", 127)).checks(git_remotes=["https://example.org/b"])["git.b"].remedy
 
 
@@ -302,13 +440,16 @@ def test_web_servers(cluster):
     def fetch(address, environment):
         if "gone" in address:
             raise OSError("Name or service not known")
+        if "slow" in address:
+            raise OSError("timed out")
         return 503 if "ill" in address else 404
 
-    urls = ["https://hub.example.org/x", "https://gone.example.org", "https://ill.example.org"]
+    urls = ["https://hub.example.org/x", "https://gone.example.org", "https://ill.example.org", "https://slow.org"]
     checks = cluster().checks(urls=urls, fetch=fetch)
     assert checks["network.hub.example.org"].verdict == "ok"
     assert checks["network.gone.example.org"].verdict == "error"
     assert checks["network.ill.example.org"].verdict == "warning"
+    assert checks["network.slow.org"].verdict == "warning"
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
@@ -358,6 +499,11 @@ def test_free_room_of_a_folder_that_is_not_there_yet(tmp_path):
     assert login.free_bytes(str(tmp_path / "a" / "b")) == login.free_bytes(str(tmp_path))
 
 
+def test_free_room_of_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert login.free_bytes("a/b") == login.free_bytes("") == login.free_bytes(str(tmp_path))
+
+
 # What distributions and releases answer, as far as it differs: the spelling of the version, what scontrol says between
 # the names that are read, the GPUs of a node, states.
 COMMON = "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE"
@@ -386,7 +532,7 @@ RELEASES = [
 def test_releases_of_slurm(cluster, distribution, version, between, gres, state, verdict):
     site = cluster()
     site.answers["sinfo --version"] = version + "\n"
-    site.answers["scontrol -o show partition"] = f"PartitionName=gpu {COMMON} {between} {REST}\n"
+    site.answers["scontrol -a -o show partition"] = f"PartitionName=gpu {COMMON} {between} {REST}\n"
     site.answers["sinfo -h"] = "".join(f"gpu00{number}|{state}|500000|(null)|{gres}\n" for number in (1, 2))
     checks = site.checks()
     assert checks["slurm.version"].evidence.startswith(version.split()[1]) is True

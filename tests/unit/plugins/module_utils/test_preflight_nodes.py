@@ -57,7 +57,8 @@ class Cluster:
         if words[0] == "squeue":
             return Finished(0, self.states[0] if len(self.states) == 1 else self.states.pop(0), "")
         if words[0] == "scontrol":
-            return Finished(0, f"JobId=12 JobState=FAILED Reason=X ExitCode={self.code} NodeList=gpu001\n", "")
+            state = self.states[-1].partition("|")[0]
+            return Finished(0, f"JobId=12 JobState={state} Reason=X ExitCode={self.code} NodeList=gpu001\n", "")
         return Finished(0, "", "")
 
     def sleep(self, seconds):
@@ -127,20 +128,83 @@ def test_a_refused_job(tmp_path):
     _look, record = Cluster(tmp_path, sbatch=refused).look()
     assert record["outcome"] == "refused"
     assert "Invalid account" in by_id(record)["node.job"].evidence
+    # The run asks in another way, and slurm.request has its own word about that.
+    check = by_id(record)["node.job"]
+    assert (check.verdict, "preflight_compute_node_options" in check.remedy) == ("warning", True)
+
+
+def test_a_job_that_a_passing_limit_refuses(tmp_path):
+    said = "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates policy\n"
+    _look, record = Cluster(tmp_path, sbatch=Finished(1, "", said)).look()
+    assert record["outcome"] == "refused"
+    check = by_id(record)["node.job"]
+    assert check.verdict == "warning"
+    assert "AssocMaxSubmitJobLimit; Batch job submission failed" in check.evidence
+    # The next time, a job is tried again.
+    assert not nodes.answers(record, record["asked"], NOW)
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome", "name"),
+    ("state", "code", "outcome", "name", "verdict"),
     [
-        ("41:0", "not_there", "node.shared_root"),
-        ("42:0", "not_writable", "node.shared_root"),
-        ("0:53", "failed", "node.job"),
+        ("FAILED", "41:0", "not_there", "node.shared_root", "error"),
+        ("FAILED", "42:0", "not_writable", "node.shared_root", "error"),
+        ("COMPLETED", "0:0", "not_there", "node.shared_root", "error"),
+        # Nothing was seen of the cluster.
+        ("FAILED", "0:53", "failed", "node.job", "warning"),
+        ("PREEMPTED", "0:15", "failed", "node.job", "warning"),
+        ("NODE_FAIL", "0:0", "failed", "node.job", "warning"),
+        ("CANCELLED", "0:15", "failed", "node.job", "warning"),
+        ("BOOT_FAIL", "0:0", "failed", "node.job", "warning"),
     ],
 )
-def test_a_job_without_an_answer(tmp_path, code, outcome, name):
-    _look, record = Cluster(tmp_path, states=("FAILED|X",), code=code, runs=False).look()
+def test_a_job_without_an_answer(tmp_path, state, code, outcome, name, verdict):
+    _look, record = Cluster(tmp_path, states=(f"{state}|X",), code=code, runs=False).look()
     assert record["outcome"] == outcome
-    assert by_id(record)[name].verdict == "error"
+    check = by_id(record)[name]
+    assert check.verdict == verdict
+    assert check.remedy
+
+
+def test_an_interrupted_job_is_tried_again_after_an_hour():
+    record = {**record_of(), "outcome": "failed", "nodes": {}}
+    assert nodes.answers(record, QUESTIONS, NOW + 3599)
+    assert not nodes.answers(record, QUESTIONS, NOW + 3601)
+
+
+@pytest.mark.parametrize(
+    "state", ["SUSPENDED", "REQUEUED", "SIGNALING", "STAGE_OUT", "STOPPED", "REQUEUE_FED", "RESIZING", "NEWWORD"]
+)
+def test_a_state_that_is_no_end(tmp_path, state):
+    cluster = Cluster(tmp_path, states=("RUNNING|None", f"{state}|None", "RUNNING|None", "COMPLETED|None"))
+    _look, record = cluster.look()
+    assert record["outcome"] == "looked"
+    assert len(cluster.states) == 1
+    assert ["scancel", "12"] not in cluster.calls
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"), [("REQUEUE_HOLD", "waiting"), ("SUSPENDED", "failed"), ("PREEMPTED", "failed")]
+)
+def test_a_job_that_will_not_end_is_cancelled(tmp_path, state, outcome):
+    cluster = Cluster(tmp_path, states=(f"{state}|None",), code="0:0", runs=False)
+    _look, record = cluster.look(timeout=60)
+    assert record["outcome"] == outcome
+    assert ["scancel", "12"] in cluster.calls
+
+
+def test_the_submission_has_the_time_that_sbatch_takes(tmp_path):
+    cluster = Cluster(tmp_path)
+    limits = {}
+    answer = cluster.run
+
+    def run(words, environment, folder, limit):
+        limits.setdefault(words[0], limit)
+        return answer(words, environment, folder, limit)
+
+    cluster.run = run
+    cluster.look()
+    assert limits["sbatch"] == nodes.SUBMIT_TIMEOUT > limits["squeue"]
 
 
 GOOD = {"token": "1", "same": "yes", "pyxis": "--container-env --container-image", "enroot": "4.1.2", "home": "yes",
@@ -195,7 +259,12 @@ def test_addresses_from_the_nodes():
     questions = {**QUESTIONS, "urls": ["https://hub.org"]}
     assert by_id(record_of(**{"url https://hub.org": "000"}), questions)["node.network"].verdict == "error"
     assert by_id(record_of(**{"url https://hub.org": "401"}), questions)["node.network"].verdict == "ok"
-    for said, words in (("certificate", "do not trust the certificate"), ("unknown", "have no curl")):
+    told = {
+        "certificate": "do not trust the certificate",
+        "unknown": "have no curl",
+        "timeout": "no answer from https://hub.org in time",
+    }
+    for said, words in told.items():
         check = by_id(record_of(**{"url https://hub.org": said}), questions)["node.network"]
         assert (check.verdict, words in check.evidence) == ("warning", True)
     # What a run can do without is a warning, unless another one needs it.
@@ -221,6 +290,27 @@ def test_the_nodes_own_answers_about_an_address(tmp_path):
     _look, record = cluster.look(questions)
     said = record["nodes"]["gpu001"]
     assert [said[f"url {address}"] for address in answers] == ["200", "certificate", "000"]
+
+
+def test_addresses_are_asked_through_the_proxies_of_the_training(tmp_path):
+    cluster = Cluster(tmp_path)
+    curl = tmp_path / "commands" / "curl"
+    curl.write_text('#!/bin/sh\nif [ "$https_proxy" = "http://p r:1" ]; then printf 200; else exit 28; fi\n')
+    curl.chmod(0o755)
+    asked = {"urls": ["https://a.org"], "environment": {"https_proxy": "http://p r:1"}}
+    for environment, said in ((asked["environment"], "200"), ({}, "timeout")):
+        _look, record = cluster.look(nodes.asked({**asked, "environment": environment}))
+        assert record["nodes"]["gpu001"]["url https://a.org"] == said
+
+
+def test_other_proxies_are_another_question():
+    asked = {"options": {"gpus-per-node": 1}, "paths": ["/cm/shared"], "urls": ["https://a.org"]}
+    questions = nodes.asked({**asked, "environment": {"https_proxy": "http://p:1"}})
+    record = {**record_of(), "asked": questions}
+    assert nodes.answers(record, questions, NOW)
+    assert not nodes.answers(record, nodes.asked(asked), NOW)
+    # Without an address it does not matter.
+    assert nodes.answers(record, QUESTIONS, NOW)
 
 
 def test_a_step_that_found_no_folder_on_another_node():

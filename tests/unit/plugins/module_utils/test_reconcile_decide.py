@@ -41,7 +41,7 @@ def row(folder: str, verdict: str = "active", **fields: Any) -> dict[str, Any]:
     return {
         "run_dir": folder, "name": folder, "verdict": verdict, "ended": False, "state": "RUNNING", "reason": "",
         "job_id": "7", "attempt": 1, "attempts": 1, "requested": NOW - 10, "refusal_class": "", "failure_class": "",
-        "message": "bad luck" if verdict == "failed" else "", **fields,
+        "message": "bad luck" if verdict == "failed" else "", "silent": False, **fields,
     }  # fmt: skip
 
 
@@ -159,6 +159,118 @@ def test_a_changed_site_plans_again_what_it_shall(follow: str, verdict: str, act
     assert decision.action == action
 
 
+SITE_CHANGED = (
+    "{}; the inventory or the collection changed since, and nothing is run again, because {}. A spec of its own runs what "
+    "is still wanted"
+)
+
+
+@pytest.mark.parametrize("resubmit", ["never", "on_failure"])
+@pytest.mark.parametrize("follow", ["failed", "never"])
+@pytest.mark.parametrize(
+    ("rows", "first", "because"),
+    [
+        ([row("/1", "failed"), row("/2", "succeeded")], "failed: bad luck", "/2 succeeded"),
+        ([row("/1", "failed"), row("/2")], "failed: bad luck", "/2 has job 7"),
+        ([row("/1", "failed"), row("/2", ended=True)], "failed: bad luck", "/2 has just ended"),
+        ([row("/1", "failed"), row("/2", "unknown")], "failed: bad luck", "of /2 nothing can be told"),
+        ([row("/1", "failed", state="CANCELLED")], "failed: bad luck", "/1 was cancelled by a person"),
+        (
+            [row("/1", "failed"), row("/2", "failed", state="CANCELLED")],
+            "failed: bad luck",
+            "/2 was cancelled by a person",
+        ),
+        (
+            [row("/1", "failed", refusal_class="policy", requested=1.0), row("/2", "succeeded")],
+            "failed: bad luck",
+            "/2 succeeded",
+        ),
+        (
+            [row("/runs/ours", "failed", state="CANCELLED"), row("/2", "succeeded")],
+            "failed: bad luck",
+            "/2 succeeded",
+        ),
+        (
+            [row("/1", "unknown", job_id=None, requested=1.0), row("/2", "succeeded")],
+            "a submission began and was cut off",
+            "/2 succeeded",
+        ),
+    ],
+)
+def test_a_changed_site_runs_nothing_again_that_is_good_or_runs_or_was_cancelled_by_a_person(
+    resubmit: str, follow: str, rows: list[Any], first: str, because: str
+):
+    memory = known(plan(NEW, OTHER_SITE, *(item["run_dir"] for item in rows)), cancelled={"cancelled-ours-1.json"})
+    decision = made(spec(resubmit=resubmit), memory, *rows, follow_site=follow)
+    assert (decision.action, decision.reason) == ("left alone", SITE_CHANGED.format(first, because))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row("/1", "failed"), row("/2", "failed")],
+        [row("/1", "failed", refusal_class="permanent"), row("/2", "failed")],
+        [row("/1", "failed"), row("/2", "unknown", job_id=None, requested=NOW - 601)],
+    ],
+)
+def test_a_changed_site_plans_again_what_failed_altogether(rows: list[Any]):
+    memory = known(plan(NEW, OTHER_SITE, "/1", "/2"))
+    assert made(spec(), memory, *rows).action == "plan"
+
+
+@pytest.mark.parametrize("fields", [{"silent": True, "requested": 1.0}, {"requested": NOW - 599}])
+def test_a_changed_site_submits_nothing_beside_a_job_that_may_be_there(fields: dict[str, Any]):
+    memory = known(plan(NEW, OTHER_SITE))
+    for follow in ("failed", "always", "never"):
+        decision = made(spec(), memory, row("/new", "unknown", job_id=None, **fields), follow_site=follow)
+        assert decision.action == "left alone"
+        assert decision.reason == "a submission began and was cut off; whether it led to a job cannot be told yet"
+
+
+@pytest.mark.parametrize(
+    ("others", "fields", "action"),
+    [
+        ([], {}, "retry"),
+        ([row("/2", "succeeded"), row("/3")], {}, "retry"),
+        ([row("/2", "failed")], {}, "left alone"),
+        ([row("/2", "failed")], {"resubmit": "on_failure"}, "retry"),
+        ([row("/2", "failed", state="CANCELLED")], {"resubmit": "on_failure"}, "left alone"),
+        ([row("/2", "failed", refusal_class="permanent")], {"resubmit": "on_failure"}, "left alone"),
+        # More attempts for the one would be more for the other, whose own are used up.
+        ([row("/2", "failed", attempts=1)], {"resubmit": "on_failure", "max_attempts": 1}, "left alone"),
+        ([row("/2", "failed", attempts=3)], {"resubmit": "on_failure", "max_attempts": 3}, "retry"),
+    ],
+)
+def test_a_revert_tries_nothing_again_that_failed_by_itself_and_may_not_be(
+    others: list[Any], fields: dict[str, Any], action: str
+):
+    rows = [row("/runs/1", "failed", state="CANCELLED"), *others]
+    memory = known(plan(NEW, SITE, *(item["run_dir"] for item in rows)), cancelled={"cancelled-1-1.json"})
+    decision = made(spec(**fields), memory, *rows)
+    assert decision.action == action, decision.reason
+    if action == "left alone":
+        assert "bad luck; so /runs/1, which the reconciler cancelled, is not run again, because /2" in decision.reason
+
+
+def test_what_ended_by_itself_before_it_was_cancelled_is_not_the_reconcilers():
+    memory = known(plan(NEW, SITE, "/runs/new"), cancelled={"cancelled-new-1.json"})
+    assert made(spec(), memory, row("/runs/new", "failed", state="FAILED")).action == "left alone"
+
+
+def test_nothing_is_tried_again_before_all_that_ended_was_judged():
+    memory = known(plan(NEW, SITE, "/1", "/2"))
+    decision = made(spec(resubmit="on_failure"), memory, row("/1", "failed"), row("/2", ended=True, job_id="8"))
+    assert (decision.action, decision.max_attempts) == ("left alone", None)
+    assert decision.reason == "job 8 has just ended; it is judged at the next look"
+
+
+def test_a_submission_that_is_unclear_takes_no_place():
+    memory = known(plan(OLD, SITE, "/old"), plan())
+    unclear = row("/new", "unknown", job_id=None)
+    assert made(spec(on_change="cancel"), memory, row("/old"), unclear).cancel == []
+    assert made(spec(on_change="cancel"), memory, row("/old"), row("/new", "unknown")).cancel != []
+
+
 def test_a_spec_that_could_not_be_planned_waits_longer_and_longer():
     for count, pause in ((1, 300), (2, 600), (3, 1200), (4, 2400), (5, 3600), (9, 3600)):
         for age, action in ((pause - 1, "left alone"), (pause, "plan")):
@@ -183,6 +295,48 @@ def test_absent_cancels_everything_of_the_name_that_lives():
     assert decision.action == "cancelled"
     assert {item[0] for item in decision.cancel} == {"/old", "/unclear"}
     assert made(spec(state="absent"), None).action == "left alone"
+
+
+def test_absent_says_what_slurm_does_not_tell():
+    memory = known(plan())
+    lost = made(spec(state="absent"), memory, row("/new", "unknown"))
+    assert (lost.action, lost.reason) == (
+        "left alone",
+        "Slurm does not tell what became of job 7, which shall not run",
+    )
+    ended = made(spec(state="absent"), memory, row("/new", "failed"))
+    assert ended.reason == "shall not run, and nothing of it does"
+
+
+def test_a_submission_that_was_cut_off_is_looked_for_until_slurm_has_answered():
+    unclear = row("/runs/new", "unknown", job_id=None)
+    before, after = known(plan(NEW, SITE, "/runs/new")), known(plan(NEW, SITE, "/runs/new"))
+    after.cancelled.add("cancelled-new-1.json")
+    for item, memory, action in (
+        (unclear, before, "cancelled"),
+        (unclear, after, None),
+        (dict(unclear, silent=True), after, "cancelled"),
+    ):
+        absent = made(spec(state="absent"), memory, item)
+        assert absent.action == (action or "left alone")
+        removed = decide_removed(memory, {"/runs/new": item}, {}, True, "")
+        assert (removed.action if removed is not None else None) == action
+
+
+def test_a_removed_spec_is_told_of_while_slurm_is_silent():
+    unknown = row("/new", "unknown", silent=True)
+    for prune in (True, False):
+        decision = decide_removed(known(plan()), {"/new": unknown}, {}, prune, "")
+        assert decision is not None
+        assert decision.reason == "removed; Slurm does not tell what became of job 7"
+    unclear = dict(unknown, job_id=None)
+    decision = decide_removed(known(plan()), {"/new": unclear}, {}, False, "")
+    assert decision is not None
+    assert decision.reason == (
+        "removed; a submission of it was cut off and may have led to a job that runs on, because prune is off"
+    )
+    assert decide_removed(known(plan()), {"/new": dict(unclear, silent=False)}, {}, False, "") is None
+    assert decide_removed(known(plan()), {"/new": dict(unknown, silent=False)}, {}, True, "") is None
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,20 @@ def read(root: Path, **options: Any) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.parametrize(
+    ("identity", "digest"),
+    [
+        ({"image": "/a.sqsh", "image_digest": "squashfs-tables:" + "1b" * 32}, "squashfs-tables:" + "1b" * 32),
+        ({"image": f"docker://reg#alma:24.01@{DIGEST}"}, DIGEST),
+        ({"image": "reg#alma:24.01", "image_digest": "", "data": DIGEST}, None),
+    ],
+)
+def test_the_digest_of_an_image(tmp_path: Path, identity: dict[str, str], digest: str | None) -> None:
+    write_run(tmp_path, "alma-n2", RESULT, identity=identity)
+    (row,) = read(tmp_path)["runs"]
+    assert row["image_digest"] == digest
+
+
 def test_a_record_answers_the_questions(tmp_path: Path) -> None:
     points = [[1.0, 13.0, 2.5], [64.0, 12.5, None]]
     folder = write_run(tmp_path, "alma-n2", RESULT, points, expect=EXPECT, identity=IDENTITY, options={"nodes": "2"})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.dgxc.workloads.plugins.module_utils import _run_result
+from ansible_collections.dgxc.workloads.plugins.module_utils import _run_record, _run_result
 from ansible_collections.dgxc.workloads.plugins.module_utils._trainer_state import OutputFacts, TrainerState
 from ansible_collections.dgxc.workloads.plugins.module_utils._training_log import LogFacts
 
@@ -91,5 +91,5 @@ def test_whose_run_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     def unknown(_number: int) -> None:
         raise KeyError
 
-    monkeypatch.setattr(_run_result.pwd, "getpwuid", unknown)
-    assert _run_result._owner(str(tmp_path)) == str(os.getuid())
+    monkeypatch.setattr(_run_record.pwd, "getpwuid", unknown)
+    assert _run_record.user_of(str(tmp_path)) == str(os.getuid())

@@ -113,6 +113,39 @@ def test_an_answer_of_sbatch_has_its_class(text, kind):
     assert tables.submit_rule(text).kind == kind
 
 
+POLICY = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, ...)"
+
+
+@pytest.mark.parametrize(
+    ("limit", "passes"),
+    [
+        ("AssocGrpSubmitJobsLimit", True),
+        ("AssocMaxSubmitJobLimit", True),
+        ("QOSGrpSubmitJobsLimit", True),
+        ("QOSMaxSubmitJobPerUserLimit", True),
+        ("MaxSubmitJobsPerAccount", True),
+        ("QOSMaxWallDurationPerJobLimit", False),
+        ("QOSMaxNodePerJobLimit", False),
+        ("QOSGrpGRES", False),
+        ("QOSMinGRES", False),
+        ("job_submit/lua: name a GPU type", False),
+    ],
+)
+def test_a_limit_on_what_is_queued_passes_and_one_on_the_job_does_not(limit, passes):
+    text = f"sbatch: error: {limit}\n{POLICY}"
+    assert tables.submit_rule(text).kind == tables.POLICY
+    assert tables.is_passing_limit(text) is passes
+    assert not tables.is_passing_limit(POLICY)
+
+
+@pytest.mark.parametrize("said", ["MaxJobCount limit reached", "Requested account has breached requested QOS usage "
+                                  "threshold"])  # fmt: skip
+def test_other_limits_that_pass(said):
+    text = f"sbatch: error: Batch job submission failed: {said}"
+    assert tables.submit_rule(text).kind in (tables.POLICY, tables.TRANSIENT)
+    assert tables.is_passing_limit(text)
+
+
 QUERIES = [
     (0, "", tables.ANSWERED),
     (1, "slurm_load_jobs error: Invalid job id specified", tables.ANSWERED),

@@ -39,6 +39,7 @@ class Cluster:
         self.told = []
         self.asked = 0
         self.manifest = MANIFEST
+        self.listing = Finished(0, "", "")
         self.makes = squashfs()
         self.answer = Finished(0, f"DGXC-ENROOT-VERSION 4.1.2\nDGXC-SOURCE {SOURCE}@{DIGEST}\n", "")
         self.version = Finished(0, "4.1.2\n", "")
@@ -48,7 +49,7 @@ class Cluster:
         if command[-1] == "version":
             return self.version
         if "unsquashfs" in " ".join(command):
-            return Finished(0, "", "")
+            return self.listing
         self.calls.append(list(command))
         self.meanwhile()
         if self.answer.code == 0:
@@ -257,6 +258,25 @@ def test_a_given_image(cluster):
     Path(cluster.path).write_bytes(b"")
     with pytest.raises(images.ImageProblem, match="is empty: give the path of a whole"):
         images.given(cluster.path, cluster.run, {})
+
+
+def test_an_image_that_is_not_required_is_told_as_it_is(cluster):
+    def seen():
+        found = images.given(cluster.path, cluster.run, {}, required=False)
+        return found["state"], found["problem"], found["digest"]
+
+    assert seen() == ("absent", "is not there", "")
+    Path(cluster.path).write_bytes(squashfs())
+    whole = seen()
+    assert whole == ("whole", "", images.given(cluster.path, cluster.run, {})["digest"])
+    # A host's unsquashfs may not know the compression; what the file is can be told all the same.
+    cluster.listing = Finished(1, "", "Filesystem uses zstd compression, this is unsupported by this version")
+    state, problem, digest = seen()
+    assert (state, "cannot be listed" in problem, digest) == ("broken", True, whole[2])
+    Path(cluster.path).write_bytes(b"none")
+    assert seen() == ("broken", "is not a squashfs file", "")
+    cluster.path += "/x.sqsh"
+    assert seen() == ("broken", "cannot be looked at: Not a directory", "")
 
 
 OFFER = images.Offer(len(squashfs()), "5" * 64, "4.1.2")

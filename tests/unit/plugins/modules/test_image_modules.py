@@ -107,6 +107,8 @@ def test_what_cannot_be_made_or_proved(place, capsys):
     assert "is not a squashfs file: repeat" in answer["msg"]
     answer = run(squashfs_image, capsys, path=str(place / "nosuch"), state="given")
     assert "is not there: give the path of a whole .sqsh" in answer["msg"]
+    answer = run(squashfs_image, capsys, path=str(place / "nosuch"), state="given", required=False)
+    assert (answer["changed"], answer["image"]["state"]) == (False, "absent")
     answer = run(squashfs_image, capsys, path=str(place), state="given")
     assert answer["failed"]
     assert list((place / "images").iterdir()) == []

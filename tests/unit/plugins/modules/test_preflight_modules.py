@@ -93,6 +93,36 @@ def test_runs_of_before_are_noticed_by_their_names(site, capsys):
     assert run(preflight_login, capsys, **arguments)["resumes"] is True
 
 
+@pytest.mark.parametrize(
+    ("verdict", "resubmit", "most", "submitted"),
+    [
+        ("failed", "never", 3, True),
+        ("failed", "on_failure", 3, False),
+        ("failed", "always", 3, False),
+        ("failed", "on_failure", 0, False),
+        # All its attempts are used up.
+        ("failed", "on_failure", 1, True),
+        ("failed", "always", 1, True),
+        ("succeeded", "on_failure", 3, True),
+        ("succeeded", "always", 1, False),
+        # It runs, or nobody knows.
+        (None, "always", 3, True),
+        ("unknown", "on_failure", 3, True),
+    ],
+)
+def test_a_run_that_is_submitted_again_is_not_one_of_before(site, capsys, verdict, resubmit, most, submitted):
+    folder = site / "shared" / "runs" / "alma" / f"alma-n1-{'a' * 12}"
+    attempt(folder / "attempt-1", {"job_id": "7"})
+    if verdict:
+        (folder / "attempt-1" / "result.json").write_text(json.dumps({"verdict": verdict}))
+    place = {"slurm_bin_dir": str(site / "bin")}
+    early = {"earlier_runs": [f"{folder.parent}/alma-n1-"], "resubmit": resubmit, "max_attempts": most}
+    assert run(preflight_login, capsys, **place, **early)["resumes"] is submitted
+    late = {"run_dirs": [str(folder)], "resubmit": {str(folder): resubmit}, "max_attempts": {str(folder): most}}
+    found = run(preflight_nodes, capsys, shared_root=str(site / "shared"), nodes=0, **place, **late)
+    assert found["to_submit"] == (0 if submitted else 1)
+
+
 def test_nothing_is_asked_that_is_there_already(site, capsys):
     clone = site / "clone"
     (clone / ".git").mkdir(parents=True)

@@ -7,9 +7,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._submission import Submitter
 from ansible_collections.dgxc.workloads.plugins.modules import reconcile_runs
 
 from .test_slurm_modules import Site, job, run, submit
@@ -85,6 +87,70 @@ def test_an_ended_job_is_collected_once_and_only_after_a_while(site, capsys):
     assert list(site.root.glob("mine/hello/attempt-1/result.json"))
     again = reconcile(site, capsys, collect_after=0.0)
     assert (again["changed"], again["specs"][0]["action"], again["queries"]) == (False, "left alone", 0)
+
+
+def test_what_is_remembered_without_a_look_asks_nothing_and_says_who_may_prune(site, capsys):
+    site.says("sbatch", "12\n")
+    told = submit(site, capsys, **job(site))["jobs"][0]
+    asked = len(site.calls("squeue"))
+    arguments = {"specs": [spec(prune=True)], "record": [entry(told["run_dir"])], "look": False}
+    result = reconcile(site, capsys, **arguments)
+    assert (result["changed"], result["specs"], result["queries"]) == (True, [], 0)
+    assert len(site.calls("squeue")) == asked
+    assert not reconcile(site, capsys, **arguments)["changed"]
+    # Who reverts the commit now, while the reconciler was killed, finds the job.
+    site.queue("12", "RUNNING", told["attempt_dir"])
+    row = reconcile(site, capsys, True, specs=[])["specs"][0]
+    assert (row["action"], row["cancel"][0]["job_id"]) == ("cancelled", "12")
+
+
+def test_a_job_that_does_not_go_is_not_told_as_cancelled(site, capsys, monkeypatch):
+    submitted(site, capsys)
+    cancel = Submitter.cancel
+    monkeypatch.setattr(Submitter, "cancel", lambda self, requests, check: cancel(self, requests, check, patience=0.0))
+    (row,) = reconcile(site, capsys, specs=[spec(state="absent")])["specs"]
+    assert (row["action"], row["cancel"]) == ("unclear", [])
+    assert row["reason"].startswith("could not be cancelled: scancel was called for job 12, but after 0 s the queue")
+    assert [item["job_id"] for item in row["not_cancelled"]] == ["12"]
+    changed = spec(digest="c" * 64, on_change="cancel")
+    told = submit(site, capsys, **job(site, "other"))["jobs"][0]
+    record = [entry(told["run_dir"], digest="c" * 64)]
+    (row,) = reconcile(site, capsys, specs=[changed], record=record)["specs"]
+    assert (row["action"], row["cancel"], len(row["not_cancelled"])) == ("left alone", [], 1)
+
+
+def test_what_a_new_spec_replaces_is_told_as_cancelled_once_it_was(site, capsys):
+    submitted(site, capsys)
+    changed = spec(digest="c" * 64, on_change="cancel")
+    planned = reconcile(site, capsys, True, specs=[changed], cancel=False)["specs"][0]
+    assert (planned["action"], [item["job_id"] for item in planned["cancel"]]) == ("plan", ["12"])
+    row = reconcile(site, capsys, specs=[changed])["specs"][0]
+    assert (row["action"], row["cancel"]) == ("plan", [])
+    assert site.calls("scancel") == []
+
+
+def test_a_submission_that_led_to_no_job_is_looked_for_once_and_not_told_as_cancelled(site, capsys):
+    told = submitted(site, capsys)
+    site.says("squeue")
+    (Path(told["attempt_dir"]) / "job.json").unlink()
+    intended = reconcile(site, capsys, True, specs=[], prune=True, cancel=False)["specs"][0]
+    assert (intended["action"], intended["cancel"][0]["job_id"]) == ("cancelled", None)
+    row = reconcile(site, capsys, specs=[], prune=True)["specs"][0]
+    assert (row["action"], row["reason"], row["cancel"]) == ("left alone", "removed; nothing of it runs", [])
+    assert reconcile(site, capsys, specs=[], prune=True)["specs"] == []
+    assert site.calls("scancel") == []
+
+
+def test_a_silent_slurm_is_told_where_a_job_shall_not_run(site, capsys):
+    submitted(site, capsys)
+    site.says("squeue", "", "slurm_load_jobs error: Unable to contact slurm controller\n", 1)
+    site.says("sacct", "", "sacct: error: connection refused\n", 1)
+    for arguments in ({"specs": [spec(state="absent")]}, {"specs": [], "prune": True}):
+        row = reconcile(site, capsys, **arguments)["specs"][0]
+        assert (row["action"], row["cancel"]) == ("unclear", [])
+        assert row["reason"].startswith("could not be cancelled: Slurm does not answer: slurm_load_jobs error")
+    row = reconcile(site, capsys, specs=[])["specs"][0]
+    assert row["reason"] == "removed; it runs on, because prune is off"
 
 
 def test_fifty_specs_are_one_look(site, capsys):

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
+from jinja2 import Environment
 
 from ansible_collections.dgxc.workloads.plugins.filter import preflight as filters
 from ansible_collections.dgxc.workloads.plugins.module_utils._site_settings import site_problems
@@ -73,7 +76,9 @@ def test_a_site_is_asked_as_it_wants():
     plan = planned(site)
     assert plan["login"]["options"]["gres"] == "gpu:a100:8"
     assert plan["login"]["options"]["mem"] == "400G"
-    assert plan["login"]["environment"]["http_proxy"] == "http://p:1"
+    # Trainings are given these proxies, so nodes ask through them; the login node has its own settings.
+    assert plan["nodes"]["environment"] == {"http_proxy": "http://p:1", "HTTP_PROXY": "http://p:1"}
+    assert plan["login"]["environment"] == {}
     assert plan["nodes"]["options"] == {"constraint": "x", "requeue": "", "gres": "gpu:a100:1"}
 
 
@@ -113,6 +118,61 @@ def test_runs_say_all_that_is_asked():
     assert login["image"] == "nvcr.io#nvidia/nemo:1"
 
 
+@pytest.mark.parametrize(
+    ("words", "image", "paths"),
+    [
+        ('--container-image="nvcr.io#a/b:1" --container-mounts="/a:/b,/c"', "nvcr.io#a/b:1", ["/a", "/c"]),
+        ("--container-image='/l/a.sqsh' --container-mounts='/a'", "/l/a.sqsh", ["/a"]),
+        ('"--container-image=/l/a.sqsh" "--container-mounts=/a:/b"', "/l/a.sqsh", ["/a"]),
+        ("--container-image /l/a.sqsh --container-mounts /a:/b", "/l/a.sqsh", ["/a"]),
+        ("--container-image=docker://nvcr.io#a/b:1", "nvcr.io#a/b:1", []),
+        ('--container-image="$IMAGE" --container-mounts="$DATA:/data,/a:/b"', "", ["/a"]),
+        ('--container-image=`cat image` --container-mounts="${DATA}:/data"', "", []),
+        ('--container-image="$IMAGE" x\nsrun --container-image=nvcr.io#a/b:1', "nvcr.io#a/b:1", []),
+        ("--container-mounts=/a:/b\n# srun --container-image=an-old-one --container-mounts=/old", "", ["/a"]),
+    ],
+)
+def test_what_a_script_names_however_it_is_quoted(words, image, paths):
+    plan = planned(runs=[run_of(1, f"#!/bin/bash\nsrun {words} \\\n  hostname\n")])
+    assert plan["problems"] == []
+    assert (plan["login"]["image"], plan["login"]["paths"]) == (image, paths)
+
+
+@pytest.mark.parametrize(
+    ("variables", "modules", "folder"),
+    [
+        ({}, "[]", ""),
+        ({"dgxc_environment_modules": None, "dgxc_slurm_bin_dir": None}, "[]", ""),
+        ({"dgxc_environment_modules": ["slurm"], "dgxc_slurm_bin_dir": "/site"}, "['slurm']", "/site"),
+        ({"dgxc_environment_modules": ["slurm"], "run_environment_modules": ["mine"]}, "['mine']", ""),
+        ({"dgxc_environment_modules": ["slurm"], "run_environment_modules": []}, "[]", ""),
+        ({"dgxc_slurm_bin_dir": "/site", "run_slurm_bin_dir": "/mine"}, "[]", "/mine"),
+    ],
+)
+def test_slurm_is_looked_for_where_the_role_run_finds_it(variables, modules, folder):
+    text = (Path(__file__).parents[4] / "roles/preflight/vars/main.yml").read_text()
+    found = yaml.safe_load(text)
+    told = [
+        Environment().from_string(found["__preflight_" + name]).render(variables).strip()
+        for name in ("environment_modules", "slurm_bin_dir")
+    ]
+    assert told == [modules, folder]
+
+
+def test_runs_have_proxies_of_their_own():
+    run = run_of(1, "#!/bin/bash\n", environment={"https_proxy": "http://own:1", "SEED": 1})
+    found = planned({"dgxc_proxies": {"https": "http://p:1"}}, runs=[run])["nodes"]["environment"]
+    assert found == {"https_proxy": "http://own:1", "HTTPS_PROXY": "http://p:1"}
+
+
+@pytest.mark.parametrize(
+    ("image", "paths"),
+    [("/opt/images/a.sqsh", ["/opt/images/a.sqsh"]), ("/lustre/me/a.sqsh", []), ("nvcr.io#a/b:1", []), ("", [])],
+)
+def test_the_nodes_are_asked_for_an_image_beside_the_shared_root(image, paths):
+    assert planned(image=image)["nodes"]["paths"] == paths
+
+
 def test_a_time_limit_in_another_spelling_is_left_to_slurm():
     assert planned(runs=[run_of(1, "#!/bin/bash\n#SBATCH --time=60\n")])["login"]["time_limit"] == ""
 
@@ -124,6 +184,7 @@ WISHES = {
     "mounts": ["/opt/x:/x"], "git_remotes": [{"url": "https://g.org/a", "path": "/p", "commit": "c"}],
     "login_urls": [{"url": "https://data.org", "unless": "/d"}],
     "node_urls": [{"url": "https://hub.org", "unless": "/c"}], "wished_node_urls": ["https://other.org"],
+    "environment": {"https_proxy": "http://own:1"}, "resubmit": "on_failure", "max_attempts": 3,
 }  # fmt: skip
 
 
@@ -143,6 +204,8 @@ def test_a_workload_says_what_it_needs():
     assert login["urls"] == [{"url": "https://mine.org"}, {"url": "https://data.org", "unless": "/d"}]
     assert look["urls"] == [{"url": "https://mine.org"}, {"url": "https://hub.org", "unless": "/c"}]
     assert look["wished_urls"] == ["https://other.org"]
+    assert look["environment"] == {"https_proxy": "http://own:1"}
+    assert (login["resubmit"], login["max_attempts"]) == ("on_failure", 3)
 
 
 def test_the_options_of_pyxis_are_those_of_the_workload_and_of_the_site():
@@ -318,18 +381,20 @@ LOOK = {
 
 def test_a_new_inventory_is_one_that_the_playbooks_take():
     files = filters.new_inventory(LOOK, "mine", "login.example.org", "me", {"ansible_port": 2222})
-    (host,) = yaml.safe_load(files["hosts.yml"])["slurm_login"]["hosts"].values()
-    assert host == {
+    assert set(files) == {"hosts.yml", "group_vars/mine.yml"}
+    hosts = yaml.safe_load(files["hosts.yml"])
+    connection = {
         "ansible_host": "login.example.org", "ansible_user": "me", "ansible_port": 2222,
         "ansible_python_interpreter": "/usr/bin/python3.11",
     }  # fmt: skip
-    facts = yaml.safe_load(files["group_vars/slurm_login.yml"])
+    assert hosts == {"slurm_login": {"children": {"mine": {"hosts": {"mine-login": connection}}}}}
+    facts = yaml.safe_load(files["group_vars/mine.yml"])
     assert site_problems(facts) == []
     assert facts["dgxc_shared_root"] == "/lustre/fs0/scratch/me"
     assert facts["dgxc_environment_modules"] == ["slurm"]
     assert (facts["dgxc_slurm_partition"], facts["dgxc_gpus_per_node"]) == ("gpu", 4)
     assert (facts["dgxc_slurm_account"], facts["dgxc_gpu_type"]) == ("team", "")
-    assert "NOT WELL" not in files["group_vars/slurm_login.yml"]
+    assert "NOT WELL" not in files["group_vars/mine.yml"]
 
 
 def test_what_could_not_be_seen_is_to_be_filled_in():
@@ -337,7 +402,7 @@ def test_what_could_not_be_seen_is_to_be_filled_in():
         "problems": [{"evidence": "sbatch was not found", "remedy": "set dgxc_slurm_bin_dir"}],
         "accounts": ["a", "b"], "accounting": True, "versions": {"slurm": "23.11"},
     }  # fmt: skip
-    text = filters.new_inventory(look, "mine", "login", "me")["group_vars/slurm_login.yml"]
+    text = filters.new_inventory(look, "mine", "login", "me")["group_vars/mine.yml"]
     facts = yaml.safe_load(text)
     told = [sentence.split()[0] for sentence in site_problems(facts)]
     assert told == ["dgxc_shared_root", "dgxc_slurm_account", "dgxc_slurm_partition"]

@@ -60,17 +60,19 @@ def test_nemo():
     assert (found["nodes"], found["time_limit"], found["slurm_qos"]) == (4, "0-03:00:00", "high")
     assert found["names"] == ["gpt-7b-improved-n2", "gpt-7b-improved-n4"]
     assert found["image"] == "nvcr.io#nvidia/nemo:24.01.01.framework"
-    assert found["node_urls"] == [{"url": "https://nvcr.io/v2/"}]
     assert found["mounts"] == ["/cm/shared"]
+    # The nodes' Enroot may know other credentials.
+    assert found["credentials_follow"] is True
     assert found["git_remotes"][0] == {
         "url": "https://example.com/launcher", "path": "/lustre/me/workspace/launcher",
         "commit": "51df3f36f5bc51b7bbdc3f540a43b01cdc28c8be",
     }  # fmt: skip
     assert "container-env" not in found["pyxis_options"]
     # The tokenizer is fetched unless it is said that it is there.
-    assert found["wished_node_urls"] == [HUB]
-    assert wished("nemo_gpt3", env={"TRANSFORMERS_OFFLINE": 1})["wished_node_urls"] == []
-    assert wished("nemo_gpt3", container_image="/lustre/me/a.sqsh")["node_urls"] == []
+    registry = "https://nvcr.io/v2/"
+    assert found["wished_node_urls"] == [registry, HUB]
+    assert wished("nemo_gpt3", env={"TRANSFORMERS_OFFLINE": 1})["wished_node_urls"] == [registry]
+    assert wished("nemo_gpt3", container_image="/lustre/me/a.sqsh")["wished_node_urls"] == [HUB]
     assert wished("nemo_gpt3", container_image="docker://nvcr.io#a/b:1")["image"] == "nvcr.io#a/b:1"
     assert wished("nemo_gpt3", {**SITE, "dgxc_slurm_memory": ""})["memory"] == ""
 
@@ -86,7 +88,8 @@ def test_alma():
     assert wished("alma", env={"HF_ENDPOINT": "https://mirror.org"})["node_urls"][0]["url"] == "https://mirror.org"
     given = wished("alma", model="/models/a", data_path="/data/b", container_image="reg.org#a:1", cpus_per_task=16)
     assert given["mounts"] == ["/data/b:/data/b", "/models/a:/models/a"]
-    assert given["node_urls"] == [{"url": "https://reg.org/v2/"}]
+    # A registry may speak plain HTTP, so its address is wished for only.
+    assert (given["node_urls"], given["wished_node_urls"]) == ([], ["https://reg.org/v2/"])
     assert given["slurm_options"] == {"cpus-per-task": 16}
     assert given["credentials_follow"] is True
 
@@ -104,6 +107,18 @@ def test_data_that_is_fetched_and_data_that_is_there(workload, server):
     there = wished(workload, data_path="/data/x", model="/models/y", container_mounts=["/opt/z"])
     assert there["login_urls"] == there["node_urls"] == []
     assert sorted(mount.split(":")[0] for mount in there["mounts"]) == ["/data/x", "/models/y", "/opt/z"]
+
+
+@pytest.mark.parametrize("workload", PLANS)
+def test_the_trainings_proxies_and_what_becomes_of_runs_that_have_ended(workload):
+    site = {**SITE, "dgxc_proxies": {"https": "http://p:1", "no": [".x.org"]}}
+    env = {"https_proxy": "http://own:1", "SEED": "1"}
+    found = wished(workload, site, env=env, resubmit="always", max_attempts=4)
+    assert found["environment"] == {
+        "https_proxy": "http://own:1", "HTTPS_PROXY": "http://p:1", "no_proxy": ".x.org", "NO_PROXY": ".x.org",
+    }  # fmt: skip
+    assert (found["resubmit"], found["max_attempts"]) == ("always", 4)
+    assert wished(workload)["environment"] == {}
 
 
 def test_of_two_mounts_with_one_target_the_users_counts():

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
+from jinja2 import Environment
 
 from ansible_collections.dgxc.workloads.plugins.filter import reconcile_filters as filters
 from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_report import (
@@ -43,7 +45,7 @@ def wanted(**fields: Any) -> dict[str, Any]:
 def row(action: str = "left alone", **fields: Any) -> dict[str, Any]:
     return {
         "name": "a", "action": action, "reason": "why", "workload": "alma", "owner": "ana", "file": "runs/a.yml",
-        "changes": [], "runs": [], "old_runs": [], "cancel": [], "previous": {}, "max_attempts": None, **fields,
+        "changes": [], "runs": [], "old_runs": [], "cancel": [], "not_cancelled": [], "previous": {}, "max_attempts": None, **fields,
     }  # fmt: skip
 
 
@@ -106,6 +108,57 @@ def test_cancelled_jobs_are_rows_of_their_own():
     alone = report(row("cancelled", cancel=[gone], reason="the spec was removed"))
     assert alone["counts"] == {"cancelled": 1}
     assert alone["rows"][0]["reason"] == "the spec was removed: a-n2 (job 4)"
+
+
+GONE = {"run_dir": "/r/o", "name": "a-n2", "job_id": "4", "attempt": 1, "reason": "the spec changed"}
+
+
+@pytest.mark.parametrize(
+    ("planned", "told"),
+    [
+        ({"jobs": [dict(JOB, action="planned")]}, ["submitted", "cancelled"]),
+        ({"jobs": [dict(JOB, action="adopted")]}, ["adopted", "cancelled"]),
+        ({"jobs": [dict(JOB, action="unchanged")]}, ["left alone", "cancelled"]),
+        ({}, ["submitted", "cancelled"]),
+        ({"error": "no launcher"}, ["not planned"]),
+        ({"jobs": [dict(JOB, action="refused", message="no")]}, ["refused"]),
+        ({"jobs": [dict(JOB, action="unknown", message="m")]}, ["unclear"]),
+    ],
+)
+def test_a_plan_cancels_what_is_replaced_and_nothing_else(planned: dict[str, Any], told: list[str]):
+    rows = report(row("plan", cancel=[GONE]), planned, check=True)["rows"]
+    assert [item["action"] for item in rows] == told
+    # Without check mode only what the second call did is told.
+    assert len(report(row("plan", cancel=[GONE]), planned)["rows"]) == 1
+    assert len(report(row("plan", cancel=[GONE]), planned, row(cancel=[]))["rows"]) == 1
+
+
+def test_what_could_not_be_cancelled_is_trouble_and_not_told_as_cancelled():
+    lost = dict(GONE, reason="could not be cancelled: the queue still lists it")
+    told = report(row("unclear", reason=lost["reason"], not_cancelled=[lost]))
+    assert [(item["action"], item["reason"]) for item in told["rows"]] == [("unclear", lost["reason"])]
+    assert trouble(told) == [f"a: unclear: {lost['reason']}"]
+    assert status_of(told)["specs"][0]["status"] == "unclear"
+    for told in (
+        report(row("plan"), {"jobs": [JOB]}, row(not_cancelled=[lost])),
+        report(row("left alone", not_cancelled=[lost])),
+    ):
+        assert told["counts"]["unclear"] == 1
+        assert "cancelled" not in told["counts"]
+        assert trouble(told) == [f"a: unclear: {lost['reason']}: a-n2 (job 4)"]
+        assert not filters.reconcile_quiet(told)
+
+
+def test_what_either_call_cancelled_is_told_once():
+    lost = dict(GONE, reason="could not be cancelled: the queue still lists it")
+    other = dict(GONE, run_dir="/r/p", job_id="3")
+    for first, second, told in (
+        (row(cancel=[GONE]), row(cancel=[GONE, other]), ["cancelled", "cancelled"]),
+        (row(not_cancelled=[lost]), row(cancel=[GONE]), ["cancelled"]),
+        (row(not_cancelled=[lost]), row(not_cancelled=[lost]), ["unclear"]),
+        (row(cancel=[GONE]), row(), ["cancelled"]),
+    ):
+        assert [item["action"] for item in report(first, after=second)["rows"]] == ["left alone", *told]
 
 
 def test_trouble_is_what_a_person_has_to_see_to():
@@ -191,6 +244,10 @@ def test_tasks_hold_variables_for_one_spec_and_run_no_template_of_it():
     }
     assert block["block"][1]["ansible.builtin.include_role"] == {"name": "dgxc.workloads.alma"}
     assert "ansible_failed_result" in block["rescue"][0]["vars"]["__reconcile_outcome"]["error"]
+    # Each is remembered before the next one's turn, whether its role went through or not, and never in a plan.
+    (remember,) = block["always"]
+    assert remember["dgxc.workloads.reconcile_runs"]["look"] is False
+    assert (remember["vars"], remember["when"]) == ({"__reconcile_name": "a"}, "not ansible_check_mode")
 
 
 def test_the_cluster_is_looked_at_for_the_first_spec_of_a_call_only():
@@ -200,6 +257,10 @@ def test_the_cluster_is_looked_at_for_the_first_spec_of_a_call_only():
     assert "preflight_enabled" not in first["vars"]
     # Until one has passed it.
     assert second["vars"]["preflight_enabled"].endswith("and not (__reconcile_looked | default(false)) }}")
-    assert first["block"][-1]["ansible.builtin.set_fact"]["__reconcile_looked"] is True
+    passed = first["block"][-1]["ansible.builtin.set_fact"]["__reconcile_looked"]
+    # Errors that were only put off, since runs of these names were submitted before, hold for the next spec.
+    for told, looked in (({"deferred": ""}, True), ({"deferred": "storage.space: full."}, False), (None, True)):
+        variables = {} if told is None else {"__preflight_told": told}
+        assert Environment().from_string(passed).render(variables) == str(looked)
     assert "__reconcile_looked" not in first["rescue"][0]["ansible.builtin.set_fact"]
     assert first["vars"]["preflight_compute_nodes"] == second["vars"]["preflight_compute_nodes"] == 0

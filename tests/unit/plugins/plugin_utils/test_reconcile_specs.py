@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.dgxc.workloads.plugins.module_utils._files import canonical_json
+from ansible_collections.dgxc.workloads.plugins.plugin_utils import _reconcile_specs
 from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_collection import (
     collection_version,
     commit_of,
@@ -15,7 +19,7 @@ from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_collecti
     site_facts,
     workload_variables,
 )
-from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_specs import Specs, check, read_specs
+from ansible_collections.dgxc.workloads.plugins.plugin_utils._reconcile_specs import Specs, check, digest, read_specs
 
 SCHEMA = read_schema()
 GOOD = "name: a\nworkload: nemo_gpt3\n"
@@ -93,7 +97,7 @@ def test_the_digest_is_that_of_what_makes_the_run(tmp_path: Path, one: str, othe
         ("just words\n", "runs/x.yml:1: is 'just words'; give a mapping."),
         (GOOD + "owner: me\nowner: you\n", "runs/x.yml:4: cannot be read: the key 'owner' is given twice"),
         ("name: [a\n", "runs/x.yml:2: cannot be read:"),
-        (GOOD + "variables: {nemo_gpt3_nodes: 2026-01-01}\n", "runs/x.yml:1: cannot be read: it holds what JSON has no word"),
+        (GOOD + "variables: {nemo_gpt3_nodes: 2026-01-01}\n", "runs/x.yml:3: variables.nemo_gpt3_nodes: is a date, which JSON has no"),
         (GOOD + "variables: {nemo_gpt3_nodes: !vault x}\n", "runs/x.yml:3: cannot be read: could not determine a constr"),
     ],
 )  # fmt: skip
@@ -110,9 +114,155 @@ def test_an_error_harms_no_other_spec(tmp_path: Path):
     assert not found.complete
 
 
+NODES = GOOD + "variables:\n  nemo_gpt3_nodes: "
+ON = "is read as true or false by YAML: quote it"
+ALIASES = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (NODES + "{on: 1, FOO: 2}\n", f"runs/x.yml:4: cannot be read: the key 'on' {ON}"),
+        (NODES + "{FOO: 2,\n    1: 1}\n", "runs/x.yml:5: cannot be read: the key '1' is read as a number by YAML: quote it"),
+        (NODES + "{~: 3, a: 2}\n", "runs/x.yml:4: cannot be read: the key '~' is read as null by YAML: quote it"),
+        (NODES + "{1.5: 3}\n", "runs/x.yml:4: cannot be read: the key '1.5' is read as a number by YAML: quote it"),
+        (NODES + "{2026-01-01: 3}\n", "runs/x.yml:4: cannot be read: the key '2026-01-01' is read as no text by YAML"),
+        (NODES + "{? [a] : 1}\n", "runs/x.yml:4: cannot be read: a key is a list or a mapping; give text"),
+        ("on: 1\n" + GOOD, f"runs/x.yml:1: cannot be read: the key 'on' {ON}"),
+        (NODES + "{FOO: .nan}\n", "runs/x.yml:4: variables.nemo_gpt3_nodes.FOO: is nan, which is no number"),
+        (NODES + "[1, -.inf]\n", "runs/x.yml:4: variables.nemo_gpt3_nodes.1: is -inf, which is no number"),
+        (NODES + '{FOO: "\\ud800"}\n', "runs/x.yml:4: variables.nemo_gpt3_nodes.FOO: is '\\ud800', which holds half a"),
+        (NODES + '{"\\ud800": 1}\n', "runs/x.yml:4: variables.nemo_gpt3_nodes.\\ud800: holds half a character"),
+        (NODES + f"{2**64}\n", "runs/x.yml:4: variables.nemo_gpt3_nodes: is a whole number of 65 bits"),
+        (NODES + "0x" + "f" * 5000 + "\n", "runs/x.yml:4: variables.nemo_gpt3_nodes: is a whole number of 20000 bits"),
+        (NODES + "!!binary aGk=\n", "runs/x.yml:4: variables.nemo_gpt3_nodes: is a bytes, which JSON has no word for"),
+        (NODES + "!!set {a, b}\n", "runs/x.yml:4: variables.nemo_gpt3_nodes: is a set, which JSON has no word for"),
+        (NODES + "9" * 5000 + "\n", "runs/x.yml:1: cannot be read: Exceeds the limit"),
+        (NODES + "!!bool maybe\n", "runs/x.yml:1: cannot be read: KeyError: 'maybe'"),
+        (NODES + "!!int ''\n", "runs/x.yml:1: cannot be read: IndexError: string index out of range"),
+        (NODES + "!!timestamp x\n", "runs/x.yml:1: cannot be read: AttributeError: "),
+        (NODES + "&a [*a]\n", "runs/x.yml:1: cannot be read: it is nested too deeply, or holds itself"),
+        (NODES + "[" * 3000 + "]" * 3000 + "\n", "runs/x.yml:1: cannot be read: it is nested too deeply"),
+        (ALIASES, "runs/x.yml:1: cannot be read: it holds more than 100000 values"),
+        (GOOD + "owner: " + "x" * (1 << 20) + "\n", "runs/x.yml:1: cannot be read: it has 1048612 bytes; the most is 1048576"),
+        (GOOD + "owner: \0\n", "runs/x.yml:1: cannot be read: unacceptable character #x0000: special characters are not allowed"),
+        (GOOD + "baseline: {seconds_per_step: .nan}\n", "runs/x.yml:3: baseline.seconds_per_step: is nan, which is no num"),
+        (GOOD + "baseline: {seconds_per_step: .inf}\n", "runs/x.yml:3: baseline.seconds_per_step: is inf, which is no num"),
+        (GOOD + "owner: .nan\n", "runs/x.yml:3: owner: is nan, which is no number"),
+        ("name: |\n  a\nworkload: nemo_gpt3\n", "runs/x.yml:1: name: is 'a\\n'; it must match"),
+        (GOOD + 'clusters: ["oci\\n"]\n', "runs/x.yml:3: clusters.0: is 'oci\\n'; it must match"),
+        ('name: "\\ud800"\nworkload: alma\n', "runs/x.yml:1: name: is '\\ud800', which holds half a character"),
+    ],
+    ids=range(30),
+)  # fmt: skip
+def test_whatever_a_file_holds_only_its_spec_is_broken(tmp_path: Path, text: str, told: str):
+    found = read(tmp_path, good="name: good\nworkload: alma\n", x=text)
+    assert texts(found)[0].startswith(told), texts(found)[0][:300]
+    assert [spec["name"] for spec in found.specs] == ["good"]
+    # All of it can be sent and written down.
+    for told_too in (found.specs, found.broken_names, [problem.as_json() for problem in found.problems]):
+        assert canonical_json(told_too).encode()
+
+
+def test_in_a_file_of_several_only_the_spec_that_cannot_be_written_down_is_broken(tmp_path: Path):
+    found = read(tmp_path, x=NODES + ".nan\n---\nname: b\nworkload: alma\n")
+    assert ([spec["name"] for spec in found.specs], found.broken_names, found.complete) == (["b"], ["a"], True)
+
+
+def test_merged_mappings_are_read(tmp_path: Path):
+    found = read(tmp_path, x="- &a {name: a, workload: alma, owner: me}\n- {<<: *a, name: b}\n")
+    assert texts(found) == []
+    assert [(spec["name"], spec["owner"]) for spec in found.specs] == [("a", "me"), ("b", "me")]
+
+
+def test_an_error_that_nobody_expected_is_one_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    real: Callable[..., None] = _reconcile_specs._take
+
+    def take(node: object, *rest: object) -> None:
+        if "bad" in str(node):
+            raise ZeroDivisionError
+        real(node, *rest)
+
+    monkeypatch.setattr(_reconcile_specs, "_take", take)
+    found = read(tmp_path, bad="name: bad\nworkload: alma\n", good="name: good\nworkload: alma\n")
+    assert texts(found) == ["runs/bad.yml:1: cannot be read: ZeroDivisionError: "]
+    assert [spec["name"] for spec in found.specs] == ["good"]
+    assert not found.complete
+
+
+def test_a_file_whose_name_or_bytes_are_no_text_harms_no_other(tmp_path: Path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "good.yml").write_text(GOOD)
+    (folder / "bytes.yml").write_bytes(b"name: \xff\n")
+    with open(os.fsencode(folder) + b"/\xff.yml", "w") as stream:
+        stream.write("name: [")
+    found = read_specs(folder, SCHEMA)
+    assert [spec["name"] for spec in found.specs] == ["a"]
+    assert [text.split(":")[0] for text in texts(found)] == ["runs/\\xff.yml", "runs/bytes.yml"]
+    assert "it is no UTF-8" in texts(found)[1]
+    assert not found.complete
+
+
+def test_a_file_that_is_no_regular_one_stops_nothing(tmp_path: Path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe.yml")
+    (folder / "zero.yml").symlink_to("/dev/zero")
+    (folder / "gone.yml").symlink_to("nowhere")
+    (folder / "good.yml").write_text(GOOD)
+    found = read_specs(folder, SCHEMA)
+    assert texts(found) == [
+        "runs/gone.yml:1: cannot be read: No such file or directory",
+        "runs/pipe.yml:1: cannot be read: it is no regular file",
+        "runs/zero.yml:1: cannot be read: it is no regular file",
+    ]
+    assert ([spec["name"] for spec in found.specs], found.complete) == (["a"], False)
+
+
+def test_folders_that_cannot_be_looked_into_are_no_removals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "runs"
+    for name in ("closed", "empty", "kept", ".hidden"):
+        (folder / name).mkdir(parents=True)
+    (folder / "kept" / ".gitkeep").write_text("")
+    (tmp_path / "other").mkdir()
+    (folder / "link").symlink_to("../other")
+    (folder / "lost").symlink_to("../nowhere")
+    (folder / "good.yml").write_text(GOOD)
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        # Root, who runs tests, may read everything.
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = read_specs(folder, SCHEMA)
+    assert texts(found) == [
+        "runs/closed:1: cannot be read: Permission denied.",
+        "runs/empty:1: is empty, as a submodule is that was not fetched; fetch it, or take the folder out.",
+        "runs/link:1: is a link to a folder, which is not followed; put the folder itself here.",
+        "runs/lost:1: is a link that leads nowhere; mend it, or take it out.",
+    ]
+    assert ([spec["name"] for spec in found.specs], found.complete) == (["a"], False)
+
+
 @pytest.mark.parametrize(
     ("text", "complete"),
-    [(GOOD + "max_attempts: 0\n", True), ("workload: alma\n", False), ("- name: 3\n", False)],
+    [
+        (GOOD + "max_attempts: 0\n", True),
+        ("workload: alma\n", False),
+        ("- name: 3\n", False),
+        # It had another name before, which is missing now.
+        ("name: Smoke test\nworkload: alma\n", False),
+        ("name: |\n  a\nworkload: alma\n", False),
+        ("name: Smoke test\nworkload: alma\nowner: .nan\n", False),
+        ("name: a\nworkload: alma\nowner: .nan\n", True),
+        (GOOD + "---\n" + GOOD, False),
+    ],
 )
 def test_a_spec_without_a_readable_name_may_be_any_of_those_that_are_missing(tmp_path: Path, text: str, complete: bool):
     assert read(tmp_path, x=text).complete is complete
@@ -123,6 +273,8 @@ def test_a_name_given_twice_is_an_error_of_both(tmp_path: Path):
     assert found.specs == []
     assert [text.split(": ")[0] for text in texts(found)] == ["runs/one.yml:1", "runs/two.yml:2"]
     assert "runs/one.yml:1, runs/two.yml:2" in texts(found)[0]
+    # One of them had another name before, whose job must not be taken for one that is not wanted any more.
+    assert not found.complete
 
 
 def test_other_files_and_hidden_ones_are_left_out(tmp_path: Path):
@@ -198,6 +350,20 @@ def test_site_facts_are_what_counts_for_the_workload():
         "dgxc_a": 1,
         "alma_b": "cannot be evaluated: ValueError",
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "fact"),
+    [
+        (float("nan"), "cannot be evaluated: ValueError"),
+        ({"a": "\ud800"}, "cannot be evaluated: UnicodeEncodeError"),
+        ({True: 1, "b": 2}, {"true": 1, "b": 2}),
+    ],
+)
+def test_a_fact_of_which_no_digest_can_be_made_stops_nothing(value: object, fact: object):
+    facts = site_facts({"dgxc_a": value}, "alma", lambda item: item, {})
+    assert facts == {"dgxc_a": fact}
+    assert digest(facts)
 
 
 def test_site_facts_are_evaluated_once_for_all_specs():
